@@ -1,0 +1,25 @@
+# Dependencies and compile settings shared by all targets.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(MySQLClient REQUIRED)
+
+# Warnings and sanitizers; for our own targets only, never for those who link the library.
+add_library(commitq_settings INTERFACE)
+target_compile_options(commitq_settings INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+  $<$<BOOL:${COMMITQ_WERROR}>:-Werror>)
+if(COMMITQ_SANITIZE)
+  target_compile_options(commitq_settings INTERFACE -fsanitize=${COMMITQ_SANITIZE} -fno-omit-frame-pointer
+                                                    -fno-sanitize-recover=all)
+  target_link_options(commitq_settings INTERFACE -fsanitize=${COMMITQ_SANITIZE})
+endif()

@@ -1,0 +1,153 @@
+#include <mysql/error_map.h>
+#include <mysql/session.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <string>
+
+namespace commitq::mysql {
+namespace {
+
+constexpr std::string_view kConnect = "connect";
+
+unsigned whole_seconds(std::chrono::milliseconds time) {
+    return static_cast<unsigned>(std::chrono::ceil<std::chrono::seconds>(time).count());
+}
+
+const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+#if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
+
+void set_tls(MYSQL* client, const ConnectOptions& options) {
+    const my_bool on = 1;
+    const my_bool off = 0;
+    if (options.tls == TlsMode::off) {
+        mysql_optionsv(client, MYSQL_OPT_SSL_ENFORCE, &off);
+        return;
+    }
+    // Connector/C takes any TLS option as "use it if the server offers it"; ENFORCE makes it a must.
+    mysql_ssl_set(client, nullptr, nullptr, or_null(options.tls_ca), nullptr, nullptr);
+    mysql_optionsv(client, MYSQL_OPT_SSL_ENFORCE, options.tls == TlsMode::preferred ? &off : &on);
+    const bool verify = options.tls == TlsMode::verify_ca || options.tls == TlsMode::verify_identity;
+    // Connector/C always checks the name together with the authority, so verify_ca is the stricter verify_identity.
+    mysql_optionsv(client, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, verify ? &on : &off);
+}
+
+int socket_of(MYSQL* client) { return static_cast<int>(mysql_get_socket(client)); }
+
+#else
+
+void set_tls(MYSQL* client, const ConnectOptions& options) {
+    const unsigned mode = [&] {
+        switch (options.tls) {
+            case TlsMode::off:
+                return static_cast<unsigned>(SSL_MODE_DISABLED);
+            case TlsMode::required:
+                return static_cast<unsigned>(SSL_MODE_REQUIRED);
+            case TlsMode::verify_ca:
+                return static_cast<unsigned>(SSL_MODE_VERIFY_CA);
+            case TlsMode::verify_identity:
+                return static_cast<unsigned>(SSL_MODE_VERIFY_IDENTITY);
+            case TlsMode::preferred:
+                break;
+        }
+        return static_cast<unsigned>(SSL_MODE_PREFERRED);
+    }();
+    mysql_options(client, MYSQL_OPT_SSL_MODE, &mode);
+    if (!options.tls_ca.empty()) {
+        mysql_options(client, MYSQL_OPT_SSL_CA, options.tls_ca.c_str());
+    }
+    // caching_sha2_password without TLS: the password goes encrypted with the server's key, as Connector/C does it.
+    const bool fetch_key = true;
+    mysql_options(client, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &fetch_key);
+}
+
+int socket_of(MYSQL* client) { return static_cast<int>(client->net.fd); }
+
+#endif
+
+/// Settings of the library's own sessions, whatever the server's defaults are. Lock waits are short, so that no loop
+/// stands still for long; what waits is run again.
+constexpr std::string_view kLibrarySession =
+    "SET SESSION autocommit = 1, SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION time_zone = '+00:00',"
+    " SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 5, SESSION sql_safe_updates = 0;"
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+
+}  // namespace
+
+Session::Session(const ConnectOptions& options, Purpose purpose) : client_{mysql_init(nullptr)} {
+    if (!client_) {
+        throw Error{{.code = Errc::connection_lost,
+                     .operation = std::string{kConnect},
+                     .message = "out of memory",
+                     .repeat = Repeat::reconnect,
+                     .transaction = TransactionState::none}};
+    }
+    configure(options);
+    const bool by_socket = !options.socket.empty();
+    const unsigned long flags = purpose == Purpose::library ? CLIENT_MULTI_STATEMENTS : 0;
+    if (!mysql_real_connect(client_.get(), by_socket ? nullptr : options.host.c_str(), options.user.c_str(),
+                            options.password.c_str(), or_null(options.database), by_socket ? 0 : options.port,
+                            or_null(options.socket), flags)) {
+        rethrow_with(error_of(client_.get(), kConnect), TransactionState::none,
+                     meaning_of(mysql_errno(client_.get())).repeat);
+    }
+    {
+        const std::scoped_lock lock{closing_};
+        socket_ = socket_of(client_.get());
+    }
+    if (purpose == Purpose::library) {
+        execute_all(kLibrarySession, kConnect);
+    }
+}
+
+Session::~Session() {
+    const std::scoped_lock lock{closing_};
+    socket_ = -1;
+    client_.reset();
+}
+
+void Session::configure(const ConnectOptions& options) {
+    MYSQL* client = client_.get();
+    const unsigned connect = whole_seconds(options.connect_timeout);
+    const unsigned read = whole_seconds(options.read_timeout);
+    const unsigned write = whole_seconds(options.write_timeout);
+    mysql_options(client, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
+    mysql_options(client, MYSQL_OPT_READ_TIMEOUT, &read);
+    mysql_options(client, MYSQL_OPT_WRITE_TIMEOUT, &write);
+    mysql_options(client, MYSQL_SET_CHARSET_NAME, options.charset.c_str());
+    const unsigned protocol = options.socket.empty() ? MYSQL_PROTOCOL_TCP : MYSQL_PROTOCOL_SOCKET;
+    mysql_options(client, MYSQL_OPT_PROTOCOL, &protocol);
+    set_tls(client, options);
+}
+
+Reply Session::execute(std::string_view sql, std::string_view operation) {
+    try {
+        return mysql::execute(client_.get(), sql, operation);
+    } catch (const Error& error) {
+        usable_ = usable_ && !needs_reconnect(error);
+        throw;
+    }
+}
+
+std::vector<Reply> Session::execute_all(std::string_view sql, std::string_view operation) {
+    try {
+        return mysql::execute_all(client_.get(), sql, operation);
+    } catch (const Error& error) {
+        usable_ = usable_ && !needs_reconnect(error);
+        throw;
+    }
+}
+
+void Session::interrupt() noexcept {
+    const std::scoped_lock lock{closing_};
+    if (socket_ >= 0) {
+        ::shutdown(socket_, SHUT_RDWR);
+    }
+}
+
+bool is_mariadb_server(MYSQL* client) noexcept {
+    return std::string_view{mysql_get_server_info(client)}.find("MariaDB") != std::string_view::npos;
+}
+
+}  // namespace commitq::mysql

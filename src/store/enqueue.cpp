@@ -1,0 +1,71 @@
+#include <core/enqueue.h>
+#include <core/headers.h>
+#include <core/text.h>
+#include <fmt/format.h>
+#include <store/enqueue.h>
+#include <store/sql.h>
+
+#include <iterator>
+
+namespace commitq::store {
+namespace {
+
+std::string available_at(const EnqueueOptions& options) {
+    if (options.at) {
+        return fmt::format("GREATEST(UTC_TIMESTAMP(6),TIMESTAMP'{}')", core::datetime_literal(*options.at));
+    }
+    return from_now(options.delay);
+}
+
+}  // namespace
+
+std::string insert_payloads_sql(const Tables& tables, std::span<const Insert> jobs) {
+    std::string sql = fmt::format("INSERT INTO {} (payload) VALUES ", tables.payloads);
+    std::string_view separator = "(x'";
+    for (const Insert& job : jobs) {
+        if (job.payload.size() > kInlinePayload) {
+            sql += separator;
+            core::append_hex(sql, job.payload);
+            separator = "'),(x'";
+        }
+    }
+    sql += "')";
+    return sql;
+}
+
+std::string insert_jobs_sql(const Tables& tables, std::string_view queue, std::span<const Insert> jobs,
+                            std::span<const std::uint64_t> payload_ids) {
+    std::string sql = fmt::format(
+        "INSERT INTO {} (queue,type,priority,max_attempts,available_at,created_at,payload_id,payload_size,payload,headers)"
+        " VALUES ",
+        tables.jobs);
+    const std::string queue_literal = name_literal(queue);
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        const Insert& job = jobs[i];
+        const EnqueueOptions& options = *job.options;
+        fmt::format_to(std::back_inserter(sql), "{}({},{},{},{},{},UTC_TIMESTAMP(6),{},{},x'", i == 0 ? "" : ",",
+                       queue_literal, name_literal(job.type), options.priority, options.max_attempts.value_or(0),
+                       available_at(options), payload_ids[i], job.payload.size());
+        if (payload_ids[i] == 0) {
+            core::append_hex(sql, job.payload);
+        }
+        sql += "',x'";
+        core::append_hex(sql, core::encode_headers(options.headers));
+        sql += "')";
+    }
+    return sql;
+}
+
+std::size_t statement_bytes(const Insert& job) {
+    constexpr std::size_t kRest = 700;  // names in hex (2 * 192) and the fixed text of a row
+    return 2 * job.payload.size() + 2 * core::encode_headers(job.options->headers).size() + kRest;
+}
+
+ServerLimits read_limits(MYSQL* client) {
+    mysql::Reply reply =
+        mysql::execute(client, "SELECT @@session.max_allowed_packet, @@session.auto_increment_increment", "enqueue");
+    reply.rows.next();
+    return {.max_allowed_packet = reply.rows.number(0), .auto_increment_increment = reply.rows.number(1)};
+}
+
+}  // namespace commitq::store

@@ -1,0 +1,147 @@
+#include <worker/claim_plan.h>
+#include <worker/engine.h>
+#include <worker/loop.h>
+
+#include <algorithm>
+
+namespace commitq::worker {
+namespace {
+
+using core::Clock;
+
+/// Payload bytes that one claim takes on, so that large payloads don't fill the memory.
+constexpr std::size_t kBytesPerClaim = std::size_t{16} << 20U;
+
+class Claimer {
+public:
+    explicit Claimer(Engine& engine)
+        : engine_{engine},
+          plan_{engine.options.queues.size(), engine.options.order},
+          steps_{engine, engine.claim_link, "claim", std::chrono::seconds{2}},
+          idle_{engine.options.poll_min, engine.options.poll_max} {}
+
+    void run() {
+        while (const int wanted = engine_.board.wait_wanted()) {
+            bool found = false;
+            if (const auto wait = steps_.try_once([&] { found = claim(wanted); })) {
+                engine_.board.wait_idle(Clock::now() + *wait);
+            } else if (found) {
+                idle_.reset();
+            } else {
+                wait_for_work();
+            }
+        }
+        release_ready();
+    }
+
+private:
+    /// Claims once, from the best place that has something. @returns false when nothing was found anywhere.
+    bool claim(int wanted) {
+        mysql::Session& session = engine_.claim_link.session();
+        if (plan_.should_look(Clock::now())) {
+            look(session);
+        }
+        if (claim_known(session, wanted)) {
+            return true;
+        }
+        if (plan_.may_look(Clock::now())) {
+            look(session);
+        } else {
+            plan_.assume();
+        }
+        return claim_known(session, wanted);
+    }
+
+    void look(mysql::Session& session) {
+        const auto began = Clock::now();
+        const auto found = store::look(session, engine_.tables, engine_.options.queues);
+        const auto ended = Clock::now();
+        plan_.looked(found, ended, ended - began);
+    }
+
+    bool claim_known(mysql::Session& session, int wanted) {
+        while (const auto target = plan_.next()) {
+            const std::vector<JobId> not_these = engine_.board.not_to_claim();
+            const auto sent = Clock::now();  // before the server sets the lease: the local deadline is the earlier one
+            store::ClaimResult result =
+                store::claim(session, engine_.tables, engine_.claimant,
+                             {.queue = engine_.options.queues[target->queue],
+                              .priority = target->priority,
+                              .from = target->from,
+                              .limit = wanted,
+                              .byte_budget = kBytesPerClaim,
+                              .not_these = not_these});
+            plan_.claimed(*target, result.last_available_at, result.more);
+            if (!result.jobs.empty()) {
+                hand_over(std::move(result.jobs), sent + engine_.options.lease);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    void hand_over(std::vector<store::ClaimedJob> jobs, Clock::time_point deadline) {
+        std::vector<std::shared_ptr<Run>> runs;
+        runs.reserve(jobs.size());
+        for (store::ClaimedJob& job : jobs) {
+            runs.push_back(engine_.make_run(std::move(job)));
+        }
+        for (const auto& run : runs) {
+            engine_.tell_claimed(*run);
+        }
+        engine_.board.add(std::move(runs), deadline);
+    }
+
+    void wait_for_work() {
+        auto until = Clock::now() + idle_.next(steps_.random().uniform());
+        if (const auto due = plan_.next_due()) {
+            until = std::min(until, std::max(*due, Clock::now()));
+        }
+        engine_.board.wait_idle(until);
+    }
+
+    /// At shutdown: what never started goes back without having used an attempt.
+    void release_ready() {
+        const auto runs = engine_.board.take_ready();
+        if (runs.empty()) {
+            return;
+        }
+        std::vector<store::Finish> finishes;
+        for (const auto& run : runs) {
+            finishes.push_back(
+                {.id = run->job.id, .attempt = run->job.attempt, .ending = store::Ending::release});
+        }
+        bool written = false;
+        while (!written && !engine_.board.completer_closed()) {
+            std::vector<store::Written> results;
+            const auto wait = steps_.try_once(
+                [&] { results = store::finish(engine_.claim_link.session(), engine_.tables, engine_.owner, finishes); });
+            if (wait) {
+                engine_.board.wait_closing(Clock::now() + *wait);
+                continue;
+            }
+            written = true;
+            for (std::size_t i = 0; i < runs.size(); ++i) {
+                engine_.board.settle(runs[i]);
+                if (results[i] == store::Written::yes) {
+                    ++engine_.released;
+                    engine_.tell_released(*runs[i]);
+                }
+            }
+        }
+    }
+
+    Engine& engine_;
+    ClaimPlan plan_;
+    Steps steps_;
+    core::Backoff idle_;
+};
+
+}  // namespace
+
+void claim_loop(Engine& engine) noexcept {
+    const mysql::ThreadScope thread;
+    Claimer{engine}.run();
+}
+
+}  // namespace commitq::worker

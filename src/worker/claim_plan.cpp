@@ -1,0 +1,81 @@
+#include <worker/claim_plan.h>
+
+#include <algorithm>
+
+namespace commitq::worker {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kCheapLook = 5ms;
+constexpr auto kCostFactor = 20;
+constexpr auto kLookWhileBusy = 100ms;
+
+}  // namespace
+
+bool ClaimPlan::may_look(core::Clock::time_point now) const {
+    return !last_look_ || cost_ <= kCheapLook || now - *last_look_ >= kCostFactor * cost_;
+}
+
+bool ClaimPlan::should_look(core::Clock::time_point now) const {
+    return !last_look_ || (may_look(now) && now - *last_look_ >= kLookWhileBusy);
+}
+
+void ClaimPlan::looked(std::span<const store::Due> found, core::Clock::time_point now, core::Clock::duration cost) {
+    last_look_ = now;
+    cost_ = cost;
+    next_due_.reset();
+    for (Queue& queue : queues_) {
+        for (Place& place : queue) {
+            place.due = false;
+        }
+    }
+    for (const store::Due& due : found) {
+        Place& place = queues_[due.queue][static_cast<std::size_t>(due.priority)];
+        place.due = due.in <= 0us;
+        if (place.due) {
+            place.from = due.available_at;
+        } else {
+            const auto at = now + due.in;
+            next_due_ = next_due_ ? std::min(*next_due_, at) : at;
+        }
+    }
+}
+
+void ClaimPlan::assume() {
+    for (Queue& queue : queues_) {
+        for (Place& place : queue) {
+            place.due = !place.from.empty();
+        }
+    }
+}
+
+std::optional<ClaimPlan::Target> ClaimPlan::next_of(std::size_t queue) const {
+    const Queue& places = queues_[queue];
+    const auto best = std::find_if(places.begin(), places.end(), [](const Place& place) { return place.due; });
+    if (best == places.end()) {
+        return std::nullopt;
+    }
+    return Target{.queue = queue, .priority = static_cast<int>(best - places.begin()), .from = best->from};
+}
+
+std::optional<ClaimPlan::Target> ClaimPlan::next() const {
+    for (std::size_t i = 0; i < queues_.size(); ++i) {
+        const std::size_t first = order_ == QueueOrder::strict ? 0 : turn_;
+        if (auto target = next_of((first + i) % queues_.size())) {
+            return target;
+        }
+    }
+    return std::nullopt;
+}
+
+void ClaimPlan::claimed(const Target& target, const std::string& last_available_at, bool more) {
+    Place& place = queues_[target.queue][static_cast<std::size_t>(target.priority)];
+    place.due = more;
+    if (!last_available_at.empty()) {
+        place.from = last_available_at;
+        turn_ = (target.queue + 1) % queues_.size();
+    }
+}
+
+}  // namespace commitq::worker

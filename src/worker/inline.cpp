@@ -1,0 +1,88 @@
+// Worker::run_once: one batch on the calling thread.
+#include <worker/claim_plan.h>
+#include <worker/engine.h>
+
+#include <algorithm>
+
+namespace commitq::worker {
+namespace {
+
+using core::Clock;
+
+std::vector<store::ClaimedJob> claim_some(Engine& engine, mysql::Session& session) {
+    ClaimPlan plan{engine.options.queues.size(), engine.options.order};
+    plan.looked(store::look(session, engine.tables, engine.options.queues), Clock::now(), Clock::duration::zero());
+    while (const auto target = plan.next()) {
+        store::ClaimResult result = store::claim(session, engine.tables, engine.claimant,
+                                                 {.queue = engine.options.queues[target->queue],
+                                                  .priority = target->priority,
+                                                  .from = target->from,
+                                                  .limit = engine.options.batch,
+                                                  .byte_budget = std::size_t{16} << 20U,
+                                                  .not_these = {}});
+        if (!result.jobs.empty()) {
+            return std::move(result.jobs);
+        }
+        plan.claimed(*target, {}, false);
+    }
+    return {};
+}
+
+/// Writes one result; a lock wait or a deadlock is tried again, since the handler has run.
+void write(Engine& engine, mysql::Link& link, const std::shared_ptr<Run>& run, Outcome outcome) {
+    core::Random random;
+    const std::vector<Finished> results{{.run = run, .outcome = std::move(outcome)}};
+    auto finishes = make_finishes(results, random);
+    for (int tries = 1;; ++tries) {
+        try {
+            const auto written = write_results(engine, link.session(), results, finishes, false);
+            engine.board.settle(run);
+            if (written.front() == store::Written::yes) {
+                engine.tell_finished(*run, finishes.front());
+            } else {
+                engine.tell_lost(*run);
+            }
+            return;
+        } catch (const Error& error) {
+            engine.report("complete", error);
+            link.recover(error);
+            if (error.repeat() == Repeat::never || tries == 5) {
+                engine.board.settle(run);
+                throw;
+            }
+        }
+    }
+}
+
+}  // namespace
+
+std::size_t run_inline(Engine& engine) {
+    mysql::Link& link = engine.claim_link;
+    try {
+        const auto sent = Clock::now();
+        std::vector<std::shared_ptr<Run>> runs;
+        for (store::ClaimedJob& job : claim_some(engine, link.session())) {
+            runs.push_back(engine.make_run(std::move(job)));
+            engine.tell_claimed(*runs.back());
+        }
+        engine.board.add(runs, sent + engine.options.lease);
+        auto renew_at = sent + engine.options.lease / 3;
+        std::size_t count = 0;
+        while (const auto run = engine.board.take_now()) {
+            ++count;
+            engine.tell_started(*run);
+            Outcome outcome = run_handler(*run);
+            write(engine, link, run, std::move(outcome));
+            if (Clock::now() >= renew_at) {  // there is no heartbeat thread: the rest of the batch waits for this one
+                renew_at = Clock::now() + engine.options.lease / 3;
+                renew_all(engine, link.session());
+            }
+        }
+        return count;
+    } catch (const Error& error) {
+        link.recover(error);
+        throw;
+    }
+}
+
+}  // namespace commitq::worker

@@ -1,0 +1,35 @@
+// What a Worker is before and after `start`.
+#pragma once
+
+#include <commitq/reaper.h>
+#include <commitq/worker.h>
+#include <core/thread_pack.h>
+#include <worker/engine.h>
+
+#include <memory>
+#include <sys/types.h>
+
+namespace commitq {
+
+struct Worker::Impl : queue::Wakeable {
+    Impl(ConnectOptions connect_options, WorkerOptions worker_options)
+        : connection{std::move(connect_options)}, options{std::move(worker_options)} {}
+
+    /// Passes a wake on to the engine, if it runs. Any thread.
+    void wake() noexcept override;
+
+    ConnectOptions connection;
+    WorkerOptions options;
+    worker::Handlers handlers{};
+
+    core::Mutex mutex{};  ///< Guards the engine pointer against `wake`.
+    std::shared_ptr<worker::Engine> engine GUARDED_BY(mutex);
+    std::shared_ptr<worker::Engine> inline_engine{};  ///< Of `run_once`.
+    std::unique_ptr<Reaper> reaper{};
+    core::ThreadPack handler_threads{};
+    core::ThreadPack loop_threads{};
+    pid_t started_by = 0;  ///< The process; a fork has none of the threads.
+    bool stopped = false;
+};
+
+}  // namespace commitq
