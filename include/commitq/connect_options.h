@@ -41,7 +41,7 @@ struct COMMITQ_EXPORT ConnectOptions {
 
     /// Reads `mysql://user:password@host:port/database?parameter=value&...`. Parts are percent-decoded; an IPv6 address
     /// stands in brackets. Parameters: `socket`, `tls` (`off`, `preferred`, `required`, `verify-ca`, `verify-identity`),
-    /// `ca`, `charset`, and `connect_timeout`, `read_timeout`, `write_timeout` (such as `5s`, `500ms`, `2min`).
+    /// `ca`, `charset`, and `connect_timeout`, `read_timeout`, `write_timeout` (such as `5s`, `1500ms`, `2min`).
     /// @throws Error `invalid_argument` for anything else, naming the part but never the password.
     [[nodiscard]] static ConnectOptions from_url(std::string_view url);
 

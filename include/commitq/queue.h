@@ -39,7 +39,7 @@ class Wakeable;
 using JobId = std::uint64_t;
 
 /// Small named values that travel with a job, such as `traceparent`. Names are 1-64 characters of `[A-Za-z0-9_.-]`;
-/// values hold no control characters; at most 4,096 bytes in all, two more counted for each header.
+/// values are UTF-8 without control characters; at most 4,096 bytes in all, three more counted for each header.
 using Headers = std::map<std::string, std::string, std::less<>>;
 
 /// How one job is enqueued.

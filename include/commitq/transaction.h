@@ -25,9 +25,13 @@ class Session;
 /// One row of a result; a NULL is `nullopt`.
 using Row = std::vector<std::optional<std::string>>;
 
-/// @p bytes as an SQL literal that means the same in every character set and `sql_mode`: ``_utf8mb4 x'...'``.
-/// Use it for every value that goes into `Transaction::execute`; it can't be broken out of.
-[[nodiscard]] COMMITQ_EXPORT std::string sql_literal(std::string_view bytes);
+/// @p text, which must be valid UTF-8, as an SQL literal that means the same in every character set and `sql_mode`:
+/// ``_utf8mb4 x'...'``. Use it, or `sql_bytes_literal`, for every value that goes into `Transaction::execute`; it can't be
+/// broken out of.
+[[nodiscard]] COMMITQ_EXPORT std::string sql_literal(std::string_view text);
+
+/// Any @p bytes as a binary SQL literal: ``x'...'``.
+[[nodiscard]] COMMITQ_EXPORT std::string sql_bytes_literal(std::string_view bytes);
 
 /// An open transaction. Ownership: move-only, holds its connection until it ends. Threading: one thread at a time.
 /// Lifetime: must end before the handler returns. The destructor rolls back and never throws.

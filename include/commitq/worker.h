@@ -53,7 +53,7 @@ struct HandlerOptions {
     std::optional<int> max_attempts{};
     /// Backoff after a failed attempt. Default: `WorkerOptions::retry`.
     std::optional<RetryPolicy> retry{};
-    /// Fires the stop token after this long; 0, the default, for never. The handler isn't killed, and what it
+    /// Fires the stop token after this long; 0, the default, for never; at most 10 years. The handler isn't killed, and what it
     /// returns counts.
     std::chrono::milliseconds timeout{0};
 };
@@ -78,7 +78,7 @@ struct WorkerOptions {
     /// Between renewals; at most half of the lease. Default 0: a third of the lease.
     std::chrono::milliseconds heartbeat{0};
     std::chrono::milliseconds poll_min{20};      ///< Shortest wait of an idle worker; 1 ms or more.
-    std::chrono::milliseconds poll_max{250};     ///< Longest wait of an idle worker; grows up to it, jittered.
+    std::chrono::milliseconds poll_max{250};     ///< Longest wait of an idle worker, jittered; up to 1 day.
     int max_attempts = 20;                       ///< For jobs and handlers that set none, 1 to 10,000.
     RetryPolicy retry{};                         ///< For handlers that set none.
     QueueOrder order = QueueOrder::round_robin;  ///< Among several queues.

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,11 +29,11 @@ struct Arguments {
     bool dry_run = false;
 };
 
-/// Bad usage: the message, and how it is used.
-[[noreturn]] void usage_error(std::string_view message) {
-    fmt::print(stderr, "commitq: {}\n\n{}", message, kUsage);
-    std::exit(2);
-}
+/// The command line can't be understood.
+class UsageError : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
 
 Arguments parse(const std::vector<std::string>& words) {
     Arguments arguments;
@@ -41,7 +41,7 @@ Arguments parse(const std::vector<std::string>& words) {
         const std::string& word = words[i];
         const auto value = [&]() -> const std::string& {
             if (i + 1 >= words.size()) {
-                usage_error(word + " needs a value");
+                throw UsageError{word + " needs a value"};
             }
             return words[++i];
         };
@@ -52,13 +52,13 @@ Arguments parse(const std::vector<std::string>& words) {
         } else if (word == "--dry-run") {
             arguments.dry_run = true;
         } else {
-            usage_error("unknown argument " + word);
+            throw UsageError{"unknown argument " + word};
         }
     }
     if (arguments.url.empty()) {
         const char* url = std::getenv("COMMITQ_URL");  // NOLINT(concurrency-mt-unsafe): one thread
         if (url == nullptr) {
-            usage_error("no --url, and COMMITQ_URL is not set");
+            throw UsageError{"no --url, and COMMITQ_URL is not set"};
         }
         arguments.url = url;
     }
@@ -91,7 +91,7 @@ int run(const std::vector<std::string>& words) {
         fmt::print("{}", kUsage);
         return 0;
     }
-    usage_error(command.empty() ? "which command?" : "unknown command " + command);
+    throw UsageError{command.empty() ? "which command?" : "unknown command " + command};
 }
 
 }  // namespace
@@ -99,6 +99,9 @@ int run(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
     try {
         return run({argv + 1, argv + argc});
+    } catch (const UsageError& error) {
+        fmt::print(stderr, "commitq: {}\n\n{}", error.what(), kUsage);
+        return 2;
     } catch (const std::exception& error) {
         fmt::print(stderr, "commitq: {}\n", error.what());
         return 1;

@@ -1,5 +1,5 @@
-// The clock by which this process measures its waits and leases. Times in the database come from the server's clock, and
-// the two are never compared.
+// The clock by which this process measures its waits and leases. Times in the database come from the server's clock,
+// and the two are never compared.
 #pragma once
 
 #include <chrono>

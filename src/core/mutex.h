@@ -37,7 +37,7 @@ public:
     explicit MutexLock(Mutex& mutex) ACQUIRE(mutex) : lock_{mutex.mutex_} {}
     MutexLock(const MutexLock&) = delete;
     MutexLock& operator=(const MutexLock&) = delete;
-    ~MutexLock() RELEASE() {}
+    ~MutexLock() RELEASE() = default;
 
     void wait(std::condition_variable& changed) { changed.wait(lock_); }
     template <class TimePoint>

@@ -72,8 +72,10 @@ std::string clean_error_text(std::string_view text) {
 
 }  // namespace core
 
-std::string sql_literal(std::string_view bytes) {
-    std::string out = "_utf8mb4 x'";
+std::string sql_literal(std::string_view text) { return "_utf8mb4 " + sql_bytes_literal(text); }
+
+std::string sql_bytes_literal(std::string_view bytes) {
+    std::string out = "x'";
     out.reserve(out.size() + 2 * bytes.size() + 1);
     core::append_hex(out, bytes);
     out += '\'';

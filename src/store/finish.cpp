@@ -1,3 +1,4 @@
+#include <commitq/transaction.h>
 #include <fmt/format.h>
 #include <store/finish.h>
 #include <store/sql.h>
@@ -107,7 +108,7 @@ std::string end_sql(const Tables& tables, const core::Token& owner, const Finish
         fmt::arg("jobs", tables.jobs), fmt::arg("state", state), fmt::arg("never", kNever),
         fmt::arg("when", again ? "available_at=" + from_now(job.delay) : std::string{"finished_at=UTC_TIMESTAMP(6)"}),
         fmt::arg("attempt", job.ending == Ending::snooze ? ",attempt=attempt-1" : ""),
-        fmt::arg("error", job.error.empty() ? std::string{} : ",last_error=" + text_literal(job.error)),
+        fmt::arg("error", job.error.empty() ? std::string{} : ",last_error=" + sql_literal(job.error)),
         fmt::arg("id", job.id), fmt::arg("fence", fence(owner, job.attempt)));
 }
 

@@ -13,6 +13,7 @@ constexpr std::string_view kReap = "reap";
 
 std::string find_expired_sql(const Tables& tables, std::span<const std::string> queues, int limit) {
     std::vector<std::string> names;
+    names.reserve(queues.size());
     for (const std::string& queue : queues) {
         names.push_back(name_literal(queue));
     }

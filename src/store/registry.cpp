@@ -1,3 +1,4 @@
+#include <commitq/transaction.h>
 #include <commitq/version.h>
 #include <fmt/format.h>
 #include <store/registry.h>
@@ -14,7 +15,7 @@ std::string upsert_worker_sql(const Tables& tables, const WorkerRow& worker) {
         "{failed}) ON DUPLICATE KEY UPDATE heartbeat_at=UTC_TIMESTAMP(6),held={held},completed={completed},failed={failed}",
         fmt::arg("workers", tables.workers), fmt::arg("token", token_literal(worker.token)),
         fmt::arg("host", name_literal(worker.host)), fmt::arg("pid", worker.pid),
-        fmt::arg("version", COMMITQ_VERSION), fmt::arg("queues", bytes_literal(worker.queues.substr(0, 4096))),
+        fmt::arg("version", COMMITQ_VERSION), fmt::arg("queues", sql_bytes_literal(worker.queues.substr(0, 4096))),
         fmt::arg("lease", worker.lease.count()), fmt::arg("held", worker.held),
         fmt::arg("completed", worker.completed), fmt::arg("failed", worker.failed));
 }
@@ -31,6 +32,7 @@ std::string register_queues_sql(const Tables& tables, std::span<const std::strin
     std::vector<std::string> sorted{queues.begin(), queues.end()};
     std::sort(sorted.begin(), sorted.end());  // two workers that start at once lock in the same order
     std::vector<std::string> rows;
+    rows.reserve(sorted.size());
     for (const std::string& queue : sorted) {
         rows.push_back(fmt::format("({},UTC_TIMESTAMP(6))", name_literal(queue)));
     }

@@ -22,18 +22,7 @@ Tables::Tables(std::string_view prefix, std::string_view database) {
 
 std::string name_literal(std::string_view name) { return fmt::format("_ascii x'{}'", core::hex(name)); }
 
-std::string bytes_literal(std::string_view bytes) {
-    std::string literal;
-    literal.reserve(bytes.size() * 2 + 3);
-    literal += "x'";
-    core::append_hex(literal, bytes);
-    literal += '\'';
-    return literal;
-}
-
 std::string token_literal(const core::Token& token) { return fmt::format("x'{}'", core::hex(token)); }
-
-std::string text_literal(std::string_view text) { return fmt::format("_utf8mb4 x'{}'", core::hex(text)); }
 
 std::string from_now(std::chrono::microseconds delay) {
     return delay.count() == 0 ? "UTC_TIMESTAMP(6)"

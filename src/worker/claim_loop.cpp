@@ -107,6 +107,7 @@ private:
             return;
         }
         std::vector<store::Finish> finishes;
+        finishes.reserve(runs.size());
         for (const auto& run : runs) {
             finishes.push_back(
                 {.id = run->job.id, .attempt = run->job.attempt, .ending = store::Ending::release});

@@ -42,7 +42,7 @@ private:
 /// Shared by the worker and its threads; lives as long as the last of them. The loops are functions on it, one file each.
 class Engine : public queue::Wakeable {
 public:
-    Engine(const ConnectOptions& connection, const WorkerOptions& options, Handlers handlers);
+    Engine(const ConnectOptions& connect_options, const WorkerOptions& worker_options, Handlers registered);
 
     void wake() noexcept override { board.wake(); }
 

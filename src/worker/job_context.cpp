@@ -50,8 +50,7 @@ void JobContext::complete_in(Handle db) {
     }
     const std::string sql =
         store::complete_sql(run_->services->tables, run_->services->owner, {&run_->job.id, 1}, run_->job.attempt);
-    const bool ours = stop_reason() != StopReason::lease_lost && mysql::execute(client, sql, kOperation).affected == 1;
-    if (!ours) {
+    if (mysql::execute(client, sql, kOperation).affected != 1) {
         throw LeaseLost{{.code = Errc::lease_lost,
                          .operation = std::string{kOperation},
                          .message = "the job no longer belongs to this worker: roll back"}};

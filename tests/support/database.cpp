@@ -86,7 +86,9 @@ ConnectOptions server_options() {
     return ConnectOptions::from_url(url);
 }
 
-Database::Database(bool migrated) : options_{server_options()} {
+Database::Database(bool migrated) : Database{server_options(), migrated} {}
+
+Database::Database(const ConnectOptions& server_of, bool migrated) : options_{server_of} {
     options_.database = fresh_name();
     ConnectOptions server = options_;
     server.database.clear();

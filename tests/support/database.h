@@ -45,6 +45,8 @@ class Database {
 public:
     /// @param migrated false: without tables.
     explicit Database(bool migrated = true);
+    /// On another server than that of COMMITQ_URL.
+    explicit Database(const ConnectOptions& server, bool migrated = true);
     Database(const Database&) = delete;
     Database& operator=(const Database&) = delete;
     ~Database();

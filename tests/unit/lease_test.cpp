@@ -35,7 +35,8 @@ TEST(LeaseClock, IsRenewedAndNeverShortened) {
     EXPECT_FALSE(lease.has_passed(kStart + 39s));
 }
 
-// The server's lease starts when the statement gets there, so ours is over first however long the way and the reply take.
+// The server's lease starts when the statement gets there, so ours is over first, however long the way and the reply
+// take.
 TEST(LeaseClock, EndsBeforeTheServersLease) {
     LeaseClock lease{30s};
     for (const auto way : {0ms, 1ms, 5'000ms, 29'000ms}) {

@@ -1,0 +1,86 @@
+#include "bench/bench.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+#include <thread>
+
+extern char** environ;  // NOLINT: POSIX
+
+namespace commitq::bench {
+
+double Figure::median() const {
+    std::vector<double> sorted = rounds;
+    std::sort(sorted.begin(), sorted.end());
+    const std::size_t middle = sorted.size() / 2;
+    return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+double Figure::least() const { return *std::min_element(rounds.begin(), rounds.end()); }
+double Figure::most() const { return *std::max_element(rounds.begin(), rounds.end()); }
+
+void Report::ratio(const std::string& name, const std::string& above, const std::string& below) {
+    values[name] = figures.at(above).median() / figures.at(below).median();
+}
+
+int Options::rows(int full) const { return std::max(100, static_cast<int>(full * scale)); }
+
+void progress(std::string_view text) {
+    if (isatty(STDERR_FILENO) != 0) {
+        fmt::print(stderr, "\r\033[K{}", text);
+        std::fflush(stderr);
+    }
+}
+
+void in_turn(const Options& options, const std::vector<std::function<void()>>& sides) {
+    for (int round = 0; round < options.rounds; ++round) {
+        for (std::size_t i = 0; i < sides.size(); ++i) {
+            progress(fmt::format("round {} of {}, side {} of {}", round + 1, options.rounds, i + 1, sides.size()));
+            sides[(i + static_cast<std::size_t>(round)) % sides.size()]();
+        }
+    }
+    progress("");
+}
+
+double seconds_of(const std::function<void()>& work) {
+    const auto began = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+double cpu_seconds() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+long status(Connection& db, std::string_view name) {
+    const auto rows = db.rows(fmt::format("SHOW GLOBAL STATUS LIKE '{}'", name));
+    return rows.empty() ? 0 : std::atol(rows[0][1].value_or("0").c_str());
+}
+
+void fill(Database& database, std::string_view queue, int count, int bytes) {
+    Connection db = database.connect();
+    constexpr int kStep = 10'000;
+    constexpr std::string_view kDigit =
+        "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5"
+        " UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
+    for (int done = 0; done < count; done += kStep) {
+        db.run(fmt::format("INSERT INTO commitq_jobs (queue,type,available_at,created_at,payload_size,payload)"
+                           " SELECT '{1}','t',UTC_TIMESTAMP(6),UTC_TIMESTAMP(6),{2},REPEAT('x',{2})"
+                           " FROM {3} a, {3} b, {3} c, {3} e LIMIT {0}",
+                           std::min(kStep, count - done), queue, bytes, kDigit));
+    }
+}
+
+}  // namespace commitq::bench

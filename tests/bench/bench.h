@@ -1,0 +1,101 @@
+// What all benchmarks share: a database, rounds in turn, medians, and the report.
+#pragma once
+
+#include "support/database.h"
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace commitq::bench {
+
+using test::Connection;
+using test::Database;
+
+/// Median and range of one figure over all rounds.
+struct Figure {
+    std::vector<double> rounds{};
+
+    void add(double value) { rounds.push_back(value); }
+    [[nodiscard]] double median() const;
+    [[nodiscard]] double least() const;
+    [[nodiscard]] double most() const;
+};
+
+/// What a benchmark found. Figures are printed in the order of their names.
+struct Report {
+    std::string bench;
+    int rounds = 0;
+    std::map<std::string, Figure> figures{};
+    /// Figures that were computed from others, such as a ratio of medians.
+    std::map<std::string, double> values{};
+
+    void add(const std::string& name, double value) { figures[name].add(value); }
+    /// The median of figure @p above by the median of figure @p below, as value @p name.
+    void ratio(const std::string& name, const std::string& above, const std::string& below);
+};
+
+struct Options {
+    int rounds = 5;
+    bool json = false;
+    double scale = 1.0;  ///< Of all row counts: a smoke run takes a hundredth.
+    [[nodiscard]] int rows(int full) const;
+};
+
+/// Says what is going on, on a terminal only.
+void progress(std::string_view text);
+
+/// Runs @p sides in turn, @p rounds times, the first one alternating, so that drift of the machine hits all alike.
+void in_turn(const Options& options, const std::vector<std::function<void()>>& sides);
+
+double seconds_of(const std::function<void()>& work);
+/// CPU seconds of this process so far.
+double cpu_seconds();
+/// A global status variable of the server.
+long status(Connection& db, std::string_view name);
+
+/// Fills a queue with due jobs of @p bytes payload, by SQL on the server.
+void fill(Database& database, std::string_view queue, int count, int bytes);
+
+/// A process of `commitq-bench worker`: a worker with the default polling. For each job of type `stamp` it prints one
+/// line, the steady clock's nanoseconds when the handler started.
+class WorkerProcess {
+public:
+    WorkerProcess(const Database& database, const std::string& queues);
+    WorkerProcess(const WorkerProcess&) = delete;
+    WorkerProcess& operator=(const WorkerProcess&) = delete;
+    ~WorkerProcess();
+    /// Waits for the next line; empty when the process ended.
+    std::string line();
+    /// Resident memory in MB.
+    [[nodiscard]] double rss_mb() const;
+    /// CPU seconds so far.
+    [[nodiscard]] double cpu_seconds() const;
+
+private:
+    int pid_ = 0;
+    int output_ = -1;
+    std::string buffer_{};
+};
+/// The body of that process; ends on SIGTERM.
+int run_worker_process(const std::string& database, const std::string& queues);
+
+// ---- the benchmarks, one file each
+Report floor(const Options& options);
+Report enqueue(const Options& options);
+Report drain(const Options& options);
+Report scale(const Options& options);
+Report flat(const Options& options);
+Report latency(const Options& options);
+Report bytes(const Options& options);
+Report idle(const Options& options);
+
+/// Drains the queue `q` with hand-written loops over the C API: the floor.
+double floor_drain(Database& database, int connections, int batch);
+/// The worker of `drain`, and of `commitq-bench worker`.
+WorkerOptions drain_worker();
+
+}  // namespace commitq::bench

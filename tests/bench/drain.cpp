@@ -1,0 +1,128 @@
+// Draining a backlog: one process against the floor, and several processes.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "bench/bench.h"
+
+namespace commitq::bench {
+namespace {
+
+/// Says when the last of so many jobs is completed in the database.
+class CountDown : public Observer {
+public:
+    explicit CountDown(int jobs) : left_{jobs} {}
+    void on_completed(const JobEvent&) noexcept override {
+        if (--left_ == 0) {
+            const std::scoped_lock lock{mutex_};
+            done_ = true;
+            changed_.notify_all();
+        }
+    }
+    void on_error(std::string_view, const Error&) noexcept override { ++errors; }
+    void wait() {
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [&] { return done_; });
+    }
+    std::atomic<int> errors{0};
+
+private:
+    std::atomic<int> left_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool done_ = false;
+};
+
+struct Drained {
+    double jobs_per_s;
+    double cpu_us_per_job;
+    double statements_per_job;  ///< A round trip carries one or more: an upper bound of the round trips.
+};
+
+Drained drain_once(Database& database, int jobs) {
+    const auto counter = std::make_shared<CountDown>(jobs);
+    WorkerOptions options = drain_worker();
+    options.observer = counter;
+    Worker worker{database.options(), options};
+    worker.on("t", [](JobContext&) { return Outcome::done(); });
+    Connection look{database.options()};
+    const long questions = status(look, "Questions");
+    const double cpu = cpu_seconds();
+    const double seconds = seconds_of([&] {
+        worker.start();
+        counter->wait();
+    });
+    const double used = cpu_seconds() - cpu;
+    const long asked = status(look, "Questions") - questions;
+    worker.stop(std::chrono::seconds{5});
+    return {.jobs_per_s = jobs / seconds,
+            .cpu_us_per_job = used * 1e6 / jobs,
+            .statements_per_job = static_cast<double>(asked) / jobs};
+}
+
+double drain_with_processes(const Options& options, int processes, Report& report) {
+    Database database;
+    const int jobs = options.rows(20'000);
+    fill(database, "q", jobs, 200);
+    Connection look{database.options()};
+    const long deadlocks = look.number("SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME='lock_deadlocks'");
+    std::vector<std::unique_ptr<WorkerProcess>> workers;
+    const double seconds = seconds_of([&] {
+        for (int i = 0; i < processes; ++i) {
+            workers.push_back(std::make_unique<WorkerProcess>(database, "q"));
+        }
+        test::eventually([&] { return database.count("completed") == jobs; }, std::chrono::minutes{5});
+    });
+    workers.clear();
+    report.add("lock_errors",
+               static_cast<double>(look.number("SELECT COUNT FROM information_schema.INNODB_METRICS"
+                                               " WHERE NAME='lock_deadlocks'") -
+                                   deadlocks));
+    return jobs / seconds;
+}
+
+}  // namespace
+
+WorkerOptions drain_worker() { return {.queues = {"q"}, .concurrency = 8, .reaper = false}; }
+
+Report drain(const Options& options) {
+    Report report{.bench = "drain", .rounds = options.rounds};
+    const int jobs = options.rows(20'000);
+    const auto fresh = [&](const std::function<void(Database&)>& side) {
+        return [&options, side, jobs] {
+            Database database;
+            fill(database, "q", jobs, 200);
+            side(database);
+        };
+    };
+    in_turn(options, {fresh([&](Database& database) {
+                          const Drained drained = drain_once(database, jobs);
+                          report.add("drain_jobs_per_s", drained.jobs_per_s);
+                          report.add("client_cpu_us_per_job", drained.cpu_us_per_job);
+                          report.add("round_trips_per_job", drained.statements_per_job);
+                      }),
+                      fresh([&](Database& database) {
+                          report.add("floor_jobs_per_s", jobs / floor_drain(database, 2, 100));
+                      })});
+    report.ratio("drain_vs_floor", "drain_jobs_per_s", "floor_jobs_per_s");
+    return report;
+}
+
+Report scale(const Options& options) {
+    Report report{.bench = "scale", .rounds = options.rounds};
+    const auto side = [&](const std::string& name, int processes) {
+        return [&report, &options, name, processes] {
+            report.add(name, drain_with_processes(options, processes, report));
+        };
+    };
+    in_turn(options, {side("drain_1p_jobs_per_s", 1), side("drain_2p_jobs_per_s", 2), side("drain_4p_jobs_per_s", 4)});
+    report.ratio("drain_2p_vs_1p", "drain_2p_jobs_per_s", "drain_1p_jobs_per_s");
+    report.ratio("drain_4p_vs_1p", "drain_4p_jobs_per_s", "drain_1p_jobs_per_s");
+    return report;
+}
+
+}  // namespace commitq::bench

@@ -1,0 +1,105 @@
+// What enqueue costs a business transaction, and enqueue_many against a hand-written multi-row INSERT.
+#include <fmt/format.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/bench.h"
+
+namespace commitq::bench {
+namespace {
+
+constexpr int kPayload = 200;
+
+/// Runs @p transactions business transactions on each of @p connections; @p second is what follows the business row.
+double transactions(Database& database, int connections, int count,
+                    const std::function<void(Connection&)>& second) {
+    return seconds_of([&] {
+        std::vector<std::thread> threads;
+        for (int i = 0; i < connections; ++i) {
+            threads.emplace_back([&] {
+                Connection db = database.connect();
+                for (int n = 0; n < count / connections; ++n) {
+                    db.run("START TRANSACTION");
+                    db.run("INSERT INTO orders (body) VALUES ('an order')");
+                    second(db);
+                    db.run("COMMIT");
+                }
+            });
+        }
+        for (std::thread& thread : threads) {
+            thread.join();
+        }
+    });
+}
+
+void by_hand(MYSQL* db, int jobs) {
+    constexpr int kRows = 1'000;
+    for (int done = 0; done < jobs; done += kRows) {
+        std::string sql = "INSERT INTO commitq_jobs (queue,type,available_at,created_at,payload_size,payload) VALUES ";
+        for (int i = 0; i < std::min(kRows, jobs - done); ++i) {
+            sql += i == 0 ? "" : ",";
+            sql += "('q','t',UTC_TIMESTAMP(6),UTC_TIMESTAMP(6),200,'";
+            sql.append(kPayload, 'x');
+            sql += "')";
+        }
+        if (mysql_real_query(db, sql.data(), sql.size()) != 0) {
+            throw std::runtime_error{mysql_error(db)};
+        }
+    }
+}
+
+}  // namespace
+
+Report enqueue(const Options& options) {
+    Report report{.bench = "enqueue", .rounds = options.rounds};
+    const Queue queue{"q"};
+    const std::string payload(kPayload, 'x');
+    const std::string plain = fmt::format("INSERT INTO bare (body) VALUES ('{}')", payload);
+    const int count = options.rows(2'000);
+    const int many = options.rows(20'000);
+    Database database;
+    Connection look = database.connect();
+    look.run("CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, body VARBINARY(64) NOT NULL)");
+    look.run("CREATE TABLE bare (id BIGINT AUTO_INCREMENT PRIMARY KEY, body VARBINARY(1024) NOT NULL)");
+    const std::vector<NewJob> jobs(static_cast<std::size_t>(many), NewJob{.type = "t", .payload = payload});
+
+    std::vector<std::function<void()>> sides;
+    for (const int connections : {1, 8}) {
+        sides.emplace_back([&, connections] {
+            const double seconds =
+                transactions(database, connections, count, [&](Connection& db) { queue.enqueue(db, "t", payload); });
+            report.add(fmt::format("enqueue_tx_us_{}c", connections), seconds * 1e6 / count);
+        });
+        sides.emplace_back([&, connections] {
+            const double seconds = transactions(database, connections, count, [&](Connection& db) { db.run(plain); });
+            report.add(fmt::format("plain_tx_us_{}c", connections), seconds * 1e6 / count);
+        });
+    }
+    sides.emplace_back([&] {
+        Connection db = database.connect();
+        report.add("enqueue_many_jobs_per_s", many / seconds_of([&] {
+                                                  db.run("START TRANSACTION");
+                                                  queue.enqueue_many(db, jobs);
+                                                  db.run("COMMIT");
+                                              }));
+    });
+    sides.emplace_back([&] {
+        Connection db = database.connect();
+        report.add("insert_many_floor_jobs_per_s", many / seconds_of([&] {
+                                                       db.run("START TRANSACTION");
+                                                       by_hand(db, many);
+                                                       db.run("COMMIT");
+                                                   }));
+    });
+    in_turn(options, sides);
+    report.ratio("enqueue_tx_vs_plain_1c", "enqueue_tx_us_1c", "plain_tx_us_1c");
+    report.ratio("enqueue_tx_vs_plain_8c", "enqueue_tx_us_8c", "plain_tx_us_8c");
+    report.values["enqueue_tx_vs_plain"] =
+        std::max(report.values["enqueue_tx_vs_plain_1c"], report.values["enqueue_tx_vs_plain_8c"]);
+    report.ratio("enqueue_many_vs_floor", "enqueue_many_jobs_per_s", "insert_many_floor_jobs_per_s");
+    return report;
+}
+
+}  // namespace commitq::bench
