@@ -118,7 +118,7 @@ inline std::string value(MYSQL* db, std::string_view sql) { return query(db, sql
 
 /// The server of the environment's COMMITQ_URL.
 inline commitq::ConnectOptions server() {
-    const char* url = std::getenv("COMMITQ_URL");
+    const char* url = std::getenv("COMMITQ_URL");  // NOLINT(concurrency-mt-unsafe): nobody changes it
     if (url == nullptr || *url == '\0') {
         throw std::runtime_error{"COMMITQ_URL is not set; try: tests/with-server -- PROGRAM"};
     }

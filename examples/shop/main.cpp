@@ -39,7 +39,8 @@ int run(const shop::Options& options) {
     if (options.worker) {
         return shop::run_worker(options);
     }
-    setenv("COMMITQ_URL", options.url.c_str(), 1);  // for the workers; there are no threads yet
+    // For the workers. NOLINTNEXTLINE(concurrency-mt-unsafe): there are no threads yet
+    setenv("COMMITQ_URL", options.url.c_str(), 1);
     return shop::Shop{options}.run();
 }
 

@@ -11,15 +11,19 @@
 namespace shop {
 namespace {
 
-enum Flag { kOrders = 1, kProducers, kWorkers, kUrl, kSeed, kLog, kPatience, kHelp, kWorker, kQueue, kParent };
-
-constexpr option kFlags[] = {
-    {"orders", required_argument, nullptr, kOrders},     {"producers", required_argument, nullptr, kProducers},
-    {"workers", required_argument, nullptr, kWorkers},   {"url", required_argument, nullptr, kUrl},
-    {"seed", required_argument, nullptr, kSeed},         {"log", required_argument, nullptr, kLog},
-    {"patience", required_argument, nullptr, kPatience}, {"help", no_argument, nullptr, kHelp},
-    {"worker", no_argument, nullptr, kWorker},           {"queue", required_argument, nullptr, kQueue},
-    {"parent", required_argument, nullptr, kParent},     {nullptr, 0, nullptr, 0}};
+constexpr option kFlags[] = {{"orders", required_argument, nullptr, 'o'},
+                             {"producers", required_argument, nullptr, 'p'},
+                             {"workers", required_argument, nullptr, 'w'},
+                             {"url", required_argument, nullptr, 'u'},
+                             {"seed", required_argument, nullptr, 's'},
+                             {"log", required_argument, nullptr, 'l'},
+                             {"patience", required_argument, nullptr, 't'},
+                             {"help", no_argument, nullptr, 'h'},
+                             // Not for people:
+                             {"worker", no_argument, nullptr, 'W'},
+                             {"queue", required_argument, nullptr, 'Q'},
+                             {"parent", required_argument, nullptr, 'P'},
+                             {nullptr, 0, nullptr, 0}};
 
 template <class Integer>
 Integer number(std::string_view flag, std::string_view text, Integer least, Integer most) {
@@ -34,37 +38,37 @@ Integer number(std::string_view flag, std::string_view text, Integer least, Inte
 void set(Options& options, int flag) {
     const std::string argument = optarg == nullptr ? "" : optarg;
     switch (flag) {
-        case kOrders:
+        case 'o':
             options.orders = argument;
             break;
-        case kProducers:
+        case 'p':
             options.producers = number("producers", argument, 1, 64);
             break;
-        case kWorkers:
+        case 'w':
             options.workers = number("workers", argument, 1, 64);
             break;
-        case kUrl:
+        case 'u':
             options.url = argument;
             break;
-        case kSeed:
+        case 's':
             options.seed = number<std::uint64_t>("seed", argument, 0, UINT64_MAX);
             break;
-        case kLog:
+        case 'l':
             options.log = argument;
             break;
-        case kPatience:
+        case 't':
             options.patience = std::chrono::seconds{number("patience", argument, 5, 86'400)};
             break;
-        case kHelp:
+        case 'h':
             options.help = true;
             break;
-        case kWorker:
+        case 'W':
             options.worker = true;
             break;
-        case kQueue:
+        case 'Q':
             options.queue = argument;
             break;
-        case kParent:
+        case 'P':
             options.parent = number<pid_t>("parent", argument, 1, INT32_MAX);
             break;
         default:
@@ -76,11 +80,15 @@ void set(Options& options, int flag) {
 
 Options parse_options(int argc, char** argv) {
     Options options;
-    if (const char* url = std::getenv("COMMITQ_URL")) {
+    if (const char* url = std::getenv("COMMITQ_URL")) {  // NOLINT(concurrency-mt-unsafe): there are no threads yet
         options.url = url;
     }
     opterr = 0;
-    for (int flag = 0; (flag = getopt_long(argc, argv, ":", std::data(kFlags), nullptr)) != -1;) {
+    for (;;) {
+        const int flag = getopt_long(argc, argv, ":", std::data(kFlags), nullptr);  // NOLINT(concurrency-mt-unsafe)
+        if (flag == -1) {
+            break;
+        }
         if (flag == ':') {
             throw BadUsage{fmt::format("a value is missing after '{}'", argv[optind - 1])};
         }

@@ -118,6 +118,7 @@ void Producer::attempt(const Order& order, Ending ending) {
     MYSQL* const db = db_.get();
     const std::string payload = payload_of(order.line, order.json);
     std::vector<commitq::JobId> jobs;
+    jobs.reserve(kNotifications.size());
 
     execute(db, "START TRANSACTION");
     execute(db, fmt::format("INSERT INTO shop_orders (run, line, body) VALUES ('{}', {}, {})", counter_.run, order.line,

@@ -37,7 +37,7 @@ int open_log(const std::string& path) {
 
 std::string read_file(int file) {
     std::string text;
-    std::array<char, 65536> buffer;
+    std::array<char, 65536> buffer{};
     for (off_t at = 0;;) {
         const ssize_t count = pread(file, buffer.data(), buffer.size(), at);
         if (count < 0) {

@@ -161,7 +161,7 @@ void Shop::show_progress() {
 std::vector<std::string> Shop::problems_of_this_run() const {
     std::vector<std::string> problems;
     if (!gave_up_.empty()) {
-        problems.push_back("given up: " + gave_up_);
+        problems.emplace_back("given up: " + gave_up_);
     }
     if (!intake_.error.empty()) {
         problems.push_back(intake_.error);
@@ -170,7 +170,7 @@ std::vector<std::string> Shop::problems_of_this_run() const {
         problems.push_back(fmt::format("{} orders could not be placed", sales_.failed.load()));
     }
     if (intake_.orders == 0 && intake_.skipped > 0) {
-        problems.push_back("no line of the input is an order");
+        problems.emplace_back("no line of the input is an order");
     }
     if (stopped_badly_ > 0) {
         problems.push_back(fmt::format("{} workers did not stop in good order", stopped_badly_));
@@ -197,7 +197,7 @@ int Shop::report() {
     } else {
         fmt::print("  killed        no worker: all was delivered before the end of the input was known\n");
     }
-    fmt::print("  receiver      {} jobs delivered, {} repeated ones ignored\n", result.delivered,
+    fmt::print("  receiver      {} jobs delivered; repeated, and ignored: {}\n", result.delivered,
                receiver_.duplicates());
     for (const std::string& problem : problems) {
         fmt::print("  PROBLEM       {}\n", problem);

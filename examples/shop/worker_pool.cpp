@@ -24,11 +24,8 @@ namespace {
 /// Starts this program again, with @p socket as its descriptor 3 and nothing to read. It inherits the environment, which
 /// holds the URL: unlike arguments, that is nobody else's to see.
 pid_t spawn_self(std::vector<std::string> arguments, int socket) {
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) {
-        argv.push_back(argument.data());
-    }
-    argv.push_back(nullptr);
+    std::vector<char*> argv(arguments.size() + 1);  // ends with a null pointer
+    std::transform(arguments.begin(), arguments.end(), argv.begin(), [](std::string& text) { return text.data(); });
 
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);

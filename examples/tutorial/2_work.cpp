@@ -6,27 +6,28 @@
 #include <commitq/interop/mysql.h>
 
 #include <atomic>
+#include <functional>
 #include <string_view>
 
 #include "../support.h"
 
 using examples::execute;
 
-std::atomic<int> mails{0};
-
-/// Stands for the outside world.
-void send_mail(commitq::JobId id, std::string_view payload) {
-    fmt::print("mail for job {}: {}\n", id, payload);
-    ++mails;
-}
-
-// [readme]
 using namespace std::chrono_literals;
 
-const commitq::Queue queue{"orders"};  // thread-safe, holds no connection
+/// Stands for the outside world.
+struct Mailer {
+    std::atomic<int> mails{0};
 
+    void send(commitq::JobId id, std::string_view text) {
+        fmt::print("mail for job {}: {}\n", id, text);
+        ++mails;
+    }
+};
+
+// [readme]
 // In a request, on your own MYSQL*: the order and its job commit together, or neither does.
-void save_order(MYSQL* db, std::string_view json) {
+void save_order(MYSQL* db, const commitq::Queue& queue, std::string_view json) {
     execute(db, "START TRANSACTION");
     execute(db, "INSERT INTO orders (body) VALUES (" + commitq::sql_literal(json) + ")");
     queue.enqueue(db, "order.created", json);
@@ -35,17 +36,16 @@ void save_order(MYSQL* db, std::string_view json) {
 }
 
 // In the same process, or in another one.
-void serve(const commitq::ConnectOptions& options, const std::function<void()>& until_shutdown) {
+void serve(const commitq::ConnectOptions& options, const commitq::Queue& queue, Mailer& mailer,
+           const std::function<void()>& until_shutdown) {
     commitq::Worker worker{options, {.queues = {"orders"}, .concurrency = 4, .lease = 30s}};
     worker.follow(queue);
-
-    worker.on(
-        "order.created",
-        [](commitq::JobContext& job) {
-            send_mail(job.id(), job.payload());  // at least once: the receiver knows a repeated id
-            return commitq::Outcome::done();     // or retry("smtp 451"), snooze(10min), dead("no such user"), cancel()
-        },
-        {.max_attempts = 8, .retry = commitq::RetryPolicy::exponential(1min, 2.0, 24h)});
+    worker.on("order.created",
+              [&](commitq::JobContext& job) {
+                  mailer.send(job.id(), job.payload());  // at least once: let the receiver ignore a repeated id
+                  return commitq::Outcome::done();  // or retry("smtp 451"), snooze(10min), dead("no such user"), ...
+              },
+              {.max_attempts = 8, .retry = commitq::RetryPolicy::exponential(1min, 2.0, 24h)});
 
     worker.start();  // claims, leases, retries and the reaper run on threads from here on
     until_shutdown();
@@ -55,14 +55,16 @@ void serve(const commitq::ConnectOptions& options, const std::function<void()>& 
 
 void tutorial(const commitq::ConnectOptions& options, MYSQL* db) {
     execute(db, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, body LONGBLOB NOT NULL)");
+    const commitq::Queue queue{"orders"};  // thread-safe, holds no connection
+    Mailer mailer;
 
     // Jobs wait in the table until there is a worker: enqueueing needs none.
-    save_order(db, R"({"item": "teapot"})");
+    save_order(db, queue, R"({"item": "teapot"})");
 
-    serve(options, [&] {
-        save_order(db, R"({"item": "茶壶 🫖"})");
-        save_order(db, R"({"item": "sugar bowl"})");
-        examples::wait_until("all three mails go out", [] { return mails == 3; });
+    serve(options, queue, mailer, [&] {
+        save_order(db, queue, R"({"item": "茶壶 🫖"})");
+        save_order(db, queue, R"({"item": "sugar bowl"})");
+        examples::wait_until("all three mails go out", [&] { return mailer.mails == 3; });
     });
 
     // A job that ran stays as a completed row, for people to look at, with the times of everything.
@@ -70,7 +72,7 @@ void tutorial(const commitq::ConnectOptions& options, MYSQL* db) {
         fmt::print("job {} {} is {} after {} attempt\n", *job[0], *job[1], *job[2], *job[3]);
         examples::check(job[2] == "completed" && job[3] == "1", "each job is completed at its first attempt");
     }
-    examples::check(mails == 3, "each mail went out once");
+    examples::check(mailer.mails == 3, "each mail went out once");
 }
 
 int main() { return examples::run("tutorial_2_work", tutorial); }

@@ -18,9 +18,7 @@ using commitq::Outcome;
 constexpr int kTeapots = 100;
 constexpr int kReservations = 40;
 
-std::atomic<int> mishaps{0};
-
-Outcome reserve(commitq::JobContext& job) {
+Outcome reserve(commitq::JobContext& job, std::atomic<int>& mishaps) {
     // A transaction on a connection of the worker's own. If it leaves this function open, it is rolled back.
     commitq::Transaction tx = job.begin();
 
@@ -62,8 +60,10 @@ void tutorial(const commitq::ConnectOptions& options, MYSQL* db) {
     queue.enqueue_many(db, reservations);
     examples::execute(db, "COMMIT");
 
+    std::atomic<int> mishaps{0};
     commitq::Worker worker{options, {.queues = {"stock"}, .concurrency = 4}};
-    worker.on("stock.reserve", reserve, {.retry = commitq::RetryPolicy::fixed(20ms)});
+    worker.on("stock.reserve", [&](commitq::JobContext& job) { return reserve(job, mishaps); },
+              {.retry = commitq::RetryPolicy::fixed(20ms)});
     worker.start();
     examples::wait_until("all reservations are completed", [&] {
         return examples::value(db, "SELECT COUNT(*) FROM commitq_jobs WHERE state <> 'completed'") == "0";

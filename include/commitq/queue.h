@@ -93,7 +93,8 @@ public:
     /// @throws Error `invalid_argument`, `too_large`, `not_in_transaction`: nothing was sent, the transaction is
     ///         intact. `deadlock`: the server rolled the transaction back, and enqueue refuses the connection until a new
     ///         one begins. `lock_timeout`: `Error::transaction` tells whether only the statement or all of it was
-    ///         rolled back (`innodb_rollback_on_timeout`). `connection_lost`: the transaction is gone.
+    ///         rolled back (`innodb_rollback_on_timeout`). `connection_lost`: the transaction is gone. When a second
+    ///         statement fails, `Error::transaction` is `partial` (a payload without its job is written): roll back.
     JobId enqueue(Handle db, std::string_view type, std::string_view payload, const EnqueueOptions& options = {}) const;
 
     /// Adds many jobs to the open transaction, in as few statements as the packet size allows.
@@ -104,7 +105,8 @@ public:
 
     /// Adds one job in a transaction of its own: for a connection that is in no transaction, on purpose.
     /// A payload above 1 KiB is written first, so the job never exists without it.
-    /// @throws Error as `enqueue`; `wrong_state` if a transaction is open. After `connection_lost` the job may exist.
+    /// @throws Error as `enqueue`; `wrong_state` if a transaction is open. After `connection_lost` the job may exist:
+    ///         `Error::transaction` is `in_doubt` then.
     JobId enqueue_autocommit(Handle db, std::string_view type, std::string_view payload,
                              const EnqueueOptions& options = {}) const;
 

@@ -40,6 +40,7 @@ public:
 
 private:
     void configure(const ConnectOptions& options);
+    void shorten_row_images();
 
     struct Close {
         void operator()(MYSQL* client) const noexcept { mysql_close(client); }

@@ -17,6 +17,13 @@ mysql::Session& require_open(const std::shared_ptr<mysql::Session>& session) {
     return *session;
 }
 
+void end_quietly(mysql::Session& session) noexcept {
+    try {
+        session.execute("ROLLBACK", "rollback");
+    } catch (...) {  // the connection is broken, and the server has rolled back
+    }
+}
+
 }  // namespace
 
 Handle::Handle(Transaction& transaction) noexcept
@@ -64,6 +71,7 @@ void Transaction::commit() {
         session.execute("COMMIT", "commit");
     } catch (const Error& error) {
         if (!mysql::needs_reconnect(error)) {
+            end_quietly(session);  // the server has, most likely; the session goes back to others
             throw;
         }
         Error::Parts parts = error.parts();
@@ -76,13 +84,8 @@ void Transaction::commit() {
 }
 
 void Transaction::rollback() noexcept {
-    const std::shared_ptr<mysql::Session> ending = std::move(session_);
-    if (!ending) {
-        return;
-    }
-    try {
-        ending->execute("ROLLBACK", "rollback");
-    } catch (...) {  // the connection is broken, and the server has rolled back
+    if (const std::shared_ptr<mysql::Session> ending = std::move(session_)) {
+        end_quietly(*ending);
     }
 }
 

@@ -37,28 +37,31 @@ std::size_t client_packet_limit(MYSQL* client) {
     return limit;
 }
 
-/// Runs one statement of enqueue on the caller's connection. On an error it finds out what is left of the caller's
-/// transaction. Error replies don't say it: after a deadlock the client still believes in the transaction, and the next
-/// INSERT would commit by itself. Asking the server once sets the client's belief right, for us and for the caller.
-mysql::Reply run(MYSQL* client, std::string_view sql, bool partial, bool in_transaction) {
-    try {
-        return mysql::execute(client, sql, kEnqueue);
-    } catch (const Error& error) {
-        if (error.transaction() == TransactionState::lost) {
+/// Throws the error that is being handled again, with what it left of the caller's transaction. Error replies don't say
+/// it: after a deadlock the client still believes in the transaction, and the next INSERT would commit by itself. Asking the
+/// server once sets the client's belief right, for us and for the caller.
+/// @param partial rows of the same call are in the transaction already.
+[[noreturn]] void explain(const Error& error, MYSQL* client, bool in_transaction, bool partial) {
+    if (error.server_errno() == 0) {  // our own refusal
+        throw;
+    }
+    if (error.transaction() == TransactionState::lost) {
+        if (in_transaction) {
             throw;
         }
-        const bool open = mysql::refresh_status(client);
-        if (!in_transaction) {
-            mysql::rethrow_with(error, TransactionState::none, error.repeat());
-        }
-        if (!open) {
-            mysql::rethrow_with(error, TransactionState::rolled_back, Repeat::transaction);
-        }
-        if (partial) {
-            mysql::rethrow_with(error, TransactionState::partial, Repeat::transaction);
-        }
-        mysql::rethrow_with(error, TransactionState::intact, error.repeat());
+        mysql::rethrow_with(error, TransactionState::none, error.repeat());
     }
+    const bool open = mysql::refresh_status(client);
+    if (!in_transaction) {
+        mysql::rethrow_with(error, TransactionState::none, error.repeat());
+    }
+    if (!open) {
+        mysql::rethrow_with(error, TransactionState::rolled_back, Repeat::transaction);
+    }
+    if (partial) {
+        mysql::rethrow_with(error, TransactionState::partial, Repeat::transaction);
+    }
+    mysql::rethrow_with(error, TransactionState::intact, error.repeat());
 }
 
 /// A run of jobs that go into one statement.
@@ -109,7 +112,7 @@ private:
         if (total <= kSurelyFits && jobs.size() == 1) {
             return;
         }
-        const store::ServerLimits limits = store::read_limits(client_);
+        const store::ServerLimits limits = read_limits();
         step_ = limits.auto_increment_increment;
         const std::size_t packet =
             std::min<std::size_t>(limits.max_allowed_packet, client_packet_limit(client_)) - kPacketMargin;
@@ -118,6 +121,14 @@ private:
                    fmt::format("a statement of {} bytes is above max_allowed_packet ({} bytes)", largest, packet));
         }
         limit_ = std::min(limit_, packet);
+    }
+
+    store::ServerLimits read_limits() {
+        try {
+            return store::read_limits(client_);
+        } catch (const Error& error) {
+            explain(error, client_, in_transaction_, false);
+        }
     }
 
     void insert_chunk(Chunk chunk, std::vector<JobId>& ids) {
@@ -132,7 +143,6 @@ private:
             }
         }
         JobId next = send(store::insert_jobs_sql(tables_, queue_, chunk, payload_ids));
-        jobs_sent_ = true;
         for (std::size_t i = 0; i < chunk.size(); ++i) {
             ids.push_back(std::exchange(next, next + step_));
         }
@@ -140,13 +150,24 @@ private:
 
     /// @returns the first id. The server gives the rows of one INSERT ids in sequence, `auto_increment_increment`
     /// apart, in every `innodb_autoinc_lock_mode`, since it knows their number beforehand ("simple inserts").
-    std::uint64_t send(const std::string& sql) { return run(client_, sql, jobs_sent_, in_transaction_).insert_id; }
+    std::uint64_t send(const std::string& sql) {
+        try {
+            const std::uint64_t first = mysql::execute(client_, sql, kEnqueue).insert_id;
+            partial_ = true;
+            return first;
+        } catch (const Error& error) {
+            if (!in_transaction_ && error.code() == Errc::connection_lost) {  // it may have got there, and then it counts
+                mysql::rethrow_with(error, TransactionState::in_doubt, Repeat::never);
+            }
+            explain(error, client_, in_transaction_, partial_);
+        }
+    }
 
     MYSQL* client_;
     const store::Tables& tables_;
     std::string_view queue_;
     bool in_transaction_;
-    bool jobs_sent_ = false;
+    bool partial_ = false;  ///< Some of the call's rows are written.
     std::uint64_t step_ = 1;
     std::size_t limit_ = kStatementBytes;
 };
@@ -164,11 +185,16 @@ const std::string& Queue::name() const noexcept { return state_->name; }
 
 namespace {
 
-void check_schema(MYSQL* client, const store::Tables& tables, std::atomic<bool>& checked) {
-    if (!checked.load(std::memory_order_relaxed)) {
-        store::check_version(client, tables, Schema::kVersion, kEnqueue);
-        checked.store(true, std::memory_order_relaxed);
+void check_schema(MYSQL* client, const store::Tables& tables, std::atomic<bool>& checked, bool in_transaction) {
+    if (checked.load(std::memory_order_relaxed)) {
+        return;
     }
+    try {
+        store::check_version(client, tables, Schema::kVersion, kEnqueue);
+    } catch (const Error& error) {  // at SERIALIZABLE the read locks, so it can deadlock
+        explain(error, client, in_transaction, false);
+    }
+    checked.store(true, std::memory_order_relaxed);
 }
 
 void require_transaction(const MYSQL* client) {
@@ -185,7 +211,7 @@ JobId Queue::enqueue(Handle db, std::string_view type, std::string_view payload,
     core::check_enqueue(kEnqueue, type, payload.size(), options, state_->options.max_payload);
     MYSQL* client = mysql::unwrap(db);
     require_transaction(client);
-    check_schema(client, state_->tables, state_->schema_checked);
+    check_schema(client, state_->tables, state_->schema_checked, true);
     const store::Insert job{.type = type, .payload = payload, .options = &options};
     return Inserter{client, state_->tables, state_->name, true}.insert({&job, 1}).front();
 }
@@ -202,7 +228,7 @@ std::vector<JobId> Queue::enqueue_many(Handle db, std::span<const NewJob> jobs) 
     if (inserts.empty()) {
         return {};
     }
-    check_schema(client, state_->tables, state_->schema_checked);
+    check_schema(client, state_->tables, state_->schema_checked, true);
     return Inserter{client, state_->tables, state_->name, true}.insert(inserts);
 }
 
@@ -213,7 +239,7 @@ JobId Queue::enqueue_autocommit(Handle db, std::string_view type, std::string_vi
     if (mysql::in_transaction(client) || (client->server_status & SERVER_STATUS_AUTOCOMMIT) == 0) {
         refuse(Errc::wrong_state, "a transaction is open, or autocommit is off, on this connection: use enqueue");
     }
-    check_schema(client, state_->tables, state_->schema_checked);
+    check_schema(client, state_->tables, state_->schema_checked, false);
     const store::Insert job{.type = type, .payload = payload, .options = &options};
     return Inserter{client, state_->tables, state_->name, false}.insert({&job, 1}).front();
 }

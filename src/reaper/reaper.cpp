@@ -21,12 +21,23 @@ namespace commitq {
 using core::Clock;
 using namespace std::chrono_literals;
 
+namespace {
+
+/// Expired jobs whose rows others have locked, above which a pass ends.
+constexpr std::size_t kMostPassedOver = 1'000;
+
+}  // namespace
+
 struct Reaper::Impl {
     Impl(ConnectOptions connect_options, ReaperOptions reaper_options)
         : options{std::move(reaper_options)}, tables{options.prefix}, link{std::move(connect_options)} {}
 
     /// All batches of expired jobs there are. Ends early when stopping.
-    ReapReport pass();
+    /// @param with_grace ends also when the server stands still.
+    ReapReport pass(bool with_grace);
+    /// Whether the server, asked something then, took so long that workers' renewals must have waited too: then there is
+    /// grace again.
+    bool stood_still_since(Clock::time_point asked);
     void loop() noexcept;
     /// One round of the loop: connects, and reaps if it is this process's turn and not too early.
     void round();
@@ -38,7 +49,8 @@ struct Reaper::Impl {
     const store::Tables tables;
     mysql::Link link;
     core::ThreadPack threads{};
-    pid_t started_by = 0;
+    pid_t used_by = 0;  ///< The process that has the thread and the connection; a fork has neither.
+    bool started = false;
 
     Clock::time_point not_before{};  ///< Grace: live workers renew first.
     bool connected_before = false;
@@ -48,17 +60,31 @@ struct Reaper::Impl {
     bool stop GUARDED_BY(mutex) = false;
 };
 
-ReapReport Reaper::Impl::pass() {
+ReapReport Reaper::Impl::pass(bool with_grace) {
     const auto queues = store::list_queues(link.session(), tables);
     ReapReport total;
-    for (;;) {
-        const ReapReport batch = store::reap(link.session(), tables, queues, options.batch);
-        total.returned += batch.returned;
-        total.dead += batch.dead;
-        if (batch.returned + batch.dead == 0 || stopping()) {
-            return total;
+    std::vector<JobId> passed_over;
+    do {
+        const auto asked = Clock::now();
+        std::vector<JobId> expired = store::find_expired(link.session(), tables, queues, options.batch, passed_over);
+        if (expired.empty() || (with_grace && stood_still_since(asked))) {
+            break;
         }
+        const store::ReapResult batch = store::reap(link.session(), tables, std::move(expired));
+        total.returned += batch.report.returned;
+        total.dead += batch.report.dead;
+        passed_over.insert(passed_over.end(), batch.passed_over.begin(), batch.passed_over.end());
+    } while (passed_over.size() <= kMostPassedOver && !stopping());
+    return total;
+}
+
+bool Reaper::Impl::stood_still_since(Clock::time_point asked) {
+    const auto now = Clock::now();
+    if (options.grace == 0ms || now - asked < options.grace / 4) {
+        return false;
     }
+    not_before = now + options.grace;
+    return true;
 }
 
 void Reaper::Impl::round() {
@@ -69,10 +95,11 @@ void Reaper::Impl::round() {
         const auto up = store::uptime(session);  // the server just came up: the workers' connections were away too
         not_before = Clock::now() + std::max<Clock::duration>(options.grace - up, 0s);
     }
-    if (Clock::now() < not_before || !store::take_duty(session, tables, "reap", options.interval)) {
+    const auto asked = Clock::now();
+    if (asked < not_before || !store::take_duty(session, tables, "reap", options.interval) || stood_still_since(asked)) {
         return;
     }
-    const ReapReport report = pass();
+    const ReapReport report = pass(true);
     if (report.returned + report.dead == 0) {
         return;
     }
@@ -153,28 +180,40 @@ Reaper::Reaper(ConnectOptions connection, ReaperOptions options) {
 }
 
 Reaper::~Reaper() {
-    if (impl_->started_by != 0 && impl_->started_by != getpid()) {
+    if (impl_->used_by != 0 && impl_->used_by != getpid()) {
         new std::shared_ptr<Impl>{std::move(impl_)};  // NOLINT: a forked child, see ~Worker
         return;
     }
     stop();
 }
 
-void Reaper::start() {
-    if (impl_->started_by != 0) {
+namespace {
+
+/// Throws when @p used_by is another process than this one, or when @p started.
+void check_unused(std::string_view operation, pid_t used_by, bool started) {
+    const bool forked = used_by != 0 && used_by != getpid();
+    if (forked || started) {
         throw Error{{.code = Errc::wrong_state,
-                     .operation = "reaper start",
-                     .message = "this reaper was started before",
+                     .operation = std::string{operation},
+                     .message = forked ? "this reaper was used before the process forked: make a new one"
+                                       : "this reaper was started",
                      .transaction = TransactionState::none}};
     }
+}
+
+}  // namespace
+
+void Reaper::start() {
+    check_unused("reaper start", impl_->used_by, impl_->started);
+    impl_->used_by = getpid();
     const mysql::ThreadScope thread;
     store::check_version(impl_->link.session().client(), impl_->tables, Schema::kVersion, "reaper start");
     impl_->threads.spawn("commitq-reap", [impl = impl_] { impl->loop(); });
-    impl_->started_by = getpid();
+    impl_->started = true;
 }
 
 void Reaper::stop() noexcept {
-    if (impl_->started_by != getpid()) {
+    if (!impl_->started || impl_->used_by != getpid()) {
         return;
     }
     {
@@ -190,16 +229,12 @@ void Reaper::stop() noexcept {
 }
 
 ReapReport Reaper::reap_once() {
-    if (impl_->started_by != 0) {
-        throw Error{{.code = Errc::wrong_state,
-                     .operation = "reap_once",
-                     .message = "this reaper was started",
-                     .transaction = TransactionState::none}};
-    }
+    check_unused("reap_once", impl_->used_by, impl_->started);
+    impl_->used_by = getpid();
     const mysql::ThreadScope thread;
     try {
         store::check_version(impl_->link.session().client(), impl_->tables, Schema::kVersion, "reap_once");
-        return impl_->pass();
+        return impl_->pass(false);
     } catch (const Error& error) {
         impl_->link.recover(error);
         throw;

@@ -180,6 +180,7 @@ namespace {
 struct Selected {
     std::vector<ClaimedJob> jobs;
     std::vector<JobId> ids;
+    std::vector<std::size_t> sizes;  ///< Of the payloads, as their jobs say.
     std::unordered_map<std::uint64_t, std::size_t> by_payload;  ///< payload id -> index in jobs
     std::vector<std::uint64_t> payload_ids;
     std::string last_available_at;
@@ -208,6 +209,7 @@ Selected read_selected(mysql::Rows& rows, const ClaimRange& range) {
         job.created_at = from_micros(rows.number<std::int64_t>(9));
         job.wait = std::chrono::microseconds{rows.number<std::int64_t>(10)};
         job.damaged = job.payload.size() != size;
+        selected.sizes.push_back(size);
         selected.ids.push_back(job.id);
         selected.last_available_at = rows.text(4);
         if (const auto payload_id = rows.number(5); payload_id != 0) {
@@ -238,7 +240,7 @@ ClaimResult claim(mysql::Session& session, const Tables& tables, const Claimant&
             if (const auto found = selected.by_payload.find(rows.number(0)); found != selected.by_payload.end()) {
                 ClaimedJob& job = selected.jobs[found->second];
                 job.payload = rows.text(1);
-                job.damaged = false;
+                job.damaged = job.payload.size() != selected.sizes[found->second];
             }
         }
     }

@@ -69,6 +69,20 @@ struct RowState {
     int attempt;
 };
 
+/// What became of a job that our statement didn't change: it had been written before, or it was not ours.
+Written became_of(const Finish& job, const RowState& row) {
+    if (row.state == "running") {
+        return Written::lost;
+    }
+    if (job.ending == Ending::release) {
+        return Written::yes;  // keeps no trace of its owner
+    }
+    if (job.ending != Ending::complete && row.state == "completed") {
+        return row.ours && row.attempt == job.attempt ? Written::completed : Written::lost;
+    }
+    return row.ours && row.attempt == attempt_afterwards(job) ? Written::yes : Written::lost;
+}
+
 std::unordered_map<JobId, RowState> read_back(mysql::Session& session, const Tables& tables, const core::Token& owner,
                                               std::span<const JobId> ids) {
     mysql::Reply reply = session.execute(read_back_sql(tables, owner, ids), kComplete);
@@ -155,10 +169,7 @@ std::vector<Written> write(mysql::Session& session, const Tables& tables, const 
             continue;
         }
         const auto found = states.find(jobs[i].id);
-        const bool released = jobs[i].ending == Ending::release;  // keeps no trace of its owner
-        const bool ours = found != states.end() && found->second.state != "running" &&
-                          (released || (found->second.ours && found->second.attempt == attempt_afterwards(jobs[i])));
-        written[i] = ours ? Written::yes : Written::lost;
+        written[i] = found == states.end() ? Written::lost : became_of(jobs[i], found->second);
     }
     return written;
 }

@@ -36,8 +36,9 @@ struct Finish {
 /// What became of each.
 enum class Written {
     yes,
-    lost,    ///< The job was not ours any more; nothing was changed.
-    locked,  ///< Another transaction holds the row; try again.
+    lost,       ///< The job was not ours any more; nothing was changed.
+    locked,     ///< Another transaction holds the row; try again.
+    completed,  ///< The owner has completed it otherwise, inside a handler's transaction; nothing was changed.
 };
 
 /// Writes all in one transaction and one round trip; a second one where some were lost, to see which.

@@ -43,8 +43,10 @@ std::string renew_update_sql(const Tables& tables, const core::Token& owner, std
 }
 
 std::string still_owned_sql(const Tables& tables, const core::Token& owner, std::span<const JobId> ids) {
-    return fmt::format("SELECT id FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({}) AND state='running' AND owner={}",
-                       tables.jobs, id_list(ids), token_literal(owner));
+    return fmt::format(
+        "SELECT id,state='completed' FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({}) AND state IN ('running','completed')"
+        " AND owner={}",
+        tables.jobs, id_list(ids), token_literal(owner));
 }
 
 RenewResult renew(mysql::Session& session, const Tables& tables, const core::Token& owner, std::span<const JobId> ids,
@@ -60,7 +62,17 @@ RenewResult renew(mysql::Session& session, const Tables& tables, const core::Tok
                         kHeartbeat);
     if (const std::vector<JobId> missing = without(ids, result.renewed); !missing.empty()) {
         mysql::Reply reply = session.execute(still_owned_sql(tables, owner, missing), kHeartbeat);
-        result.lost = without(missing, read_ids(reply.rows));
+        std::vector<JobId> ours;
+        while (reply.rows.next()) {
+            const auto id = reply.rows.number(0);
+            ours.push_back(id);
+            if (reply.rows.number(1) != 0) {
+                result.completed.push_back(id);
+            }
+        }
+        std::sort(ours.begin(), ours.end());
+        std::sort(result.completed.begin(), result.completed.end());
+        result.lost = without(missing, ours);
     }
     return result;
 }

@@ -14,8 +14,9 @@
 namespace commitq::store {
 
 struct RenewResult {
-    std::vector<JobId> renewed{};  ///< Ours, for another lease.
-    std::vector<JobId> lost{};     ///< Not ours any more. Those in neither list are locked by a transaction just now.
+    std::vector<JobId> renewed{};    ///< Ours, for another lease.
+    std::vector<JobId> completed{};  ///< Completed by us: a handler's transaction did, and the handler still runs.
+    std::vector<JobId> lost{};       ///< Not ours any more. Those in no list are locked by a transaction just now.
 };
 
 /// `renew_select`, `renew_update`: renews all of @p ids that @p owner holds. Never waits for a lock: a handler's own
@@ -27,7 +28,7 @@ RenewResult renew(mysql::Session& session, const Tables& tables, const core::Tok
 std::string renew_select_sql(const Tables& tables, const core::Token& owner, std::span<const JobId> ids);
 std::string renew_update_sql(const Tables& tables, const core::Token& owner, std::span<const JobId> ids,
                              std::chrono::microseconds lease);
-/// `still_owned`: a plain read of which of @p ids the owner holds.
+/// `still_owned`: a plain read of which of @p ids the owner holds, or has completed.
 std::string still_owned_sql(const Tables& tables, const core::Token& owner, std::span<const JobId> ids);
 
 }  // namespace commitq::store

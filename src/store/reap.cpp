@@ -2,6 +2,7 @@
 #include <store/reap.h>
 #include <store/sql.h>
 
+#include <utility>
 #include <vector>
 
 namespace commitq::store {
@@ -11,7 +12,8 @@ constexpr std::string_view kReap = "reap";
 
 }  // namespace
 
-std::string find_expired_sql(const Tables& tables, std::span<const std::string> queues, int limit) {
+std::string find_expired_sql(const Tables& tables, std::span<const std::string> queues, int limit,
+                             std::span<const JobId> but) {
     std::vector<std::string> names;
     names.reserve(queues.size());
     for (const std::string& queue : queues) {
@@ -19,8 +21,9 @@ std::string find_expired_sql(const Tables& tables, std::span<const std::string> 
     }
     return fmt::format(
         "SELECT id FROM {} FORCE INDEX (claim) WHERE queue IN ({}) AND state='running'"
-        " AND lease_until<=UTC_TIMESTAMP(6) LIMIT {}",
-        tables.jobs, fmt::join(names, ","), limit);
+        " AND lease_until<=UTC_TIMESTAMP(6){} LIMIT {}",
+        tables.jobs, fmt::join(names, ","),
+        but.empty() ? std::string{} : fmt::format(" AND id NOT IN ({})", id_list(but)), limit);
 }
 
 std::string lock_expired_sql(const Tables& tables, std::span<const JobId> ids) {
@@ -39,23 +42,26 @@ std::string reap_sql(const Tables& tables, std::span<const JobId> ids, bool dead
         tables.jobs, dead ? "dead" : "pending", kNever, dead ? "finished_at" : "available_at", id_list(ids));
 }
 
-ReapReport reap(mysql::Session& session, const Tables& tables, std::span<const std::string> queues, int limit) {
+std::vector<JobId> find_expired(mysql::Session& session, const Tables& tables, std::span<const std::string> queues,
+                                int limit, std::span<const JobId> but) {
+    std::vector<JobId> found;
     if (queues.empty()) {
-        return {};
+        return found;
     }
-    std::vector<JobId> candidates;
-    mysql::Reply reply = session.execute(find_expired_sql(tables, queues, limit), kReap);
+    mysql::Reply reply = session.execute(find_expired_sql(tables, queues, limit, but), kReap);
     while (reply.rows.next()) {
-        candidates.push_back(reply.rows.number(0));
+        found.push_back(reply.rows.number(0));
     }
-    if (candidates.empty()) {
-        return {};
-    }
+    return found;
+}
+
+ReapResult reap(mysql::Session& session, const Tables& tables, std::vector<JobId> candidates) {
     auto replies = session.execute_all("START TRANSACTION;" + lock_expired_sql(tables, candidates), kReap);
     std::vector<JobId> again;
     std::vector<JobId> dead;
     for (mysql::Rows& rows = replies.back().rows; rows.next();) {
         (rows.number(1) != 0 ? dead : again).push_back(rows.number(0));
+        std::erase(candidates, rows.number(0));
     }
     std::string sql;
     if (!again.empty()) {
@@ -65,7 +71,7 @@ ReapReport reap(mysql::Session& session, const Tables& tables, std::span<const s
         sql += reap_sql(tables, dead, true) + ";";
     }
     session.execute_all(sql + "COMMIT", kReap);
-    return {.returned = again.size(), .dead = dead.size()};
+    return {.report = {.returned = again.size(), .dead = dead.size()}, .passed_over = std::move(candidates)};
 }
 
 std::string take_duty_sql(const Tables& tables, std::string_view duty, std::chrono::microseconds interval) {

@@ -18,6 +18,8 @@ constexpr std::size_t kMostUnwritten = 5'000;
 constexpr double kStartWithinLease = 0.1;
 /// Weight of the newest handler time in the moving mean.
 constexpr double kNewest = 0.1;
+/// Payload bytes of ready jobs, above which none are prefetched.
+constexpr std::size_t kMostReadyBytes = std::size_t{32} << 20U;
 constexpr auto kWatchTick = 100ms;
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
@@ -27,15 +29,17 @@ double seconds(Clock::duration time) { return std::chrono::duration<double>(time
 // ---------------------------------------------------------------------------------------------------- the claimer
 
 int Board::prefetch_allowed() const {
-    if (mean_seconds_ < 0) {
-        return 0;  // handler times are not known yet: only what can start at once
+    if (mean_seconds_ < 0 || ready_bytes_ > kMostReadyBytes) {
+        return 0;  // handler times are not known yet, or memory fills up: only what can start at once
     }
     const double startable = limits_.concurrency * kStartWithinLease * seconds(limits_.lease) / (mean_seconds_ + 1e-6);
     return static_cast<int>(std::min<double>(limits_.prefetch, startable));
 }
 
+bool Board::too_many_unwritten() const { return results_.size() + put_back_.size() > kMostUnwritten; }
+
 int Board::wanted() const {
-    if (results_.size() + put_back_.size() > kMostUnwritten) {
+    if (too_many_unwritten()) {
         return 0;
     }
     const int idle = std::max(0, limits_.concurrency - running_);
@@ -80,6 +84,7 @@ void Board::add(std::vector<std::shared_ptr<Run>> runs, Clock::time_point deadli
     for (std::shared_ptr<Run>& run : runs) {
         // An older run of the same job can still be here: the server gave it to us again, so the older one is over.
         held_[run->job.id] = Entry{.run = run, .deadline = deadline};
+        ready_bytes_ += run->job.payload.size();
         ready_.push_back(std::move(run));
     }
     handlers_.notify_all();
@@ -101,6 +106,7 @@ std::vector<std::shared_ptr<Run>> Board::take_ready() {
     const MutexLock lock{mutex_};
     Runs runs{ready_.begin(), ready_.end()};
     ready_.clear();
+    ready_bytes_ = 0;
     return runs;
 }
 
@@ -123,15 +129,21 @@ std::shared_ptr<Run> Board::take_now() {
 }
 
 std::shared_ptr<Run> Board::pop_ready() {
-    while (!ready_.empty()) {
-        std::shared_ptr<Run> run = std::move(ready_.front());
-        ready_.pop_front();
-        Entry* entry = find(*run);
-        if (entry == nullptr || entry->deadline <= Clock::now()) {
-            continue;  // not started, since another worker may have it by now; `watch` forgets it
+    const auto now = Clock::now();
+    for (auto next = ready_.begin(); next != ready_.end();) {
+        Entry* entry = find(**next);
+        if (entry == nullptr) {
+            next = erase_ready(next);  // claimed again since
+            continue;
         }
+        if (entry->deadline <= now) {
+            ++next;
+            continue;
+        }
+        std::shared_ptr<Run> run = *next;
+        erase_ready(next);
         entry->phase = Phase::running;
-        entry->started = Clock::now();
+        entry->started = now;
         ++running_;
         if (wanted() > 0) {
             claimer_.notify_all();
@@ -185,12 +197,16 @@ std::vector<Finished> Board::collect(std::size_t most, Clock::duration linger) {
         const bool quiet = running_ == 0 && ready_.empty();
         if (!results_.empty() &&
             (results_.size() >= most || quiet || completer_closed_ || now - oldest_result_ >= linger)) {
+            const bool was_full = too_many_unwritten();
             std::vector<Finished> batch;
             while (!results_.empty() && batch.size() < most) {
                 batch.push_back(std::move(results_.front()));
                 results_.pop_front();
             }
             oldest_result_ = now;
+            if (was_full && !too_many_unwritten()) {
+                claimer_.notify_all();  // handlers may all be idle by now: nobody else would
+            }
             return batch;
         }
         if (results_.empty() && completer_closed_) {
@@ -235,38 +251,41 @@ void Board::put_back(Finished result, Clock::duration delay) {
 
 // ------------------------------------------------------------------------------------------- heartbeat and watch
 
-std::vector<JobId> Board::renewable() {
+std::vector<std::shared_ptr<Run>> Board::renewable() {
     const MutexLock lock{mutex_};
-    std::vector<JobId> ids;
-    ids.reserve(held_.size());
+    Runs runs;
+    runs.reserve(held_.size());
     for (const auto& [id, entry] : held_) {
         if (!entry.gone) {
-            ids.push_back(id);
+            runs.push_back(entry.run);
         }
     }
-    return ids;
+    return runs;
 }
 
-void Board::renewed(std::span<const JobId> ids, Clock::time_point deadline) {
+void Board::renewed(std::span<const std::shared_ptr<Run>> runs, Clock::time_point deadline) {
     const MutexLock lock{mutex_};
-    for (const JobId id : ids) {
-        if (const auto found = held_.find(id); found != held_.end()) {
-            found->second.deadline = std::max(found->second.deadline, deadline);
+    for (const auto& run : runs) {
+        if (Entry* entry = find(*run)) {
+            entry->deadline = std::max(entry->deadline, deadline);
         }
+    }
+    if (!ready_.empty()) {
+        handlers_.notify_all();  // one that was passed over may be started after all
     }
 }
 
-std::vector<std::shared_ptr<Run>> Board::lost(std::span<const JobId> ids) {
+std::vector<std::shared_ptr<Run>> Board::lost(std::span<const std::shared_ptr<Run>> runs) {
     Runs lost;
     {
         const MutexLock lock{mutex_};
-        for (const JobId id : ids) {
-            const auto found = held_.find(id);
-            if (found == held_.end() || found->second.phase == Phase::finishing) {
+        for (const auto& run : runs) {
+            Entry* entry = find(*run);
+            if (entry == nullptr || entry->phase == Phase::finishing) {
                 continue;  // settled meanwhile, or just being written: the fence knows better
             }
-            found->second.gone = true;
-            mark_lost(found->second, lost);
+            entry->gone = true;
+            mark_lost(*entry, lost);
         }
         forget_lost_ready();
     }
@@ -311,7 +330,9 @@ void Board::mark_lost(Entry& entry, Runs& lost) {
 void Board::forget_lost_ready() {
     for (auto entry = held_.begin(); entry != held_.end();) {
         if (entry->second.lost && entry->second.phase == Phase::ready) {
-            std::erase(ready_, entry->second.run);
+            if (const auto ready = std::find(ready_.begin(), ready_.end(), entry->second.run); ready != ready_.end()) {
+                erase_ready(ready);
+            }
             entry = held_.erase(entry);
         } else {
             ++entry;
@@ -411,6 +432,11 @@ std::size_t Board::held() {
 }
 
 // -------------------------------------------------------------------------------------------------------- helpers
+
+Board::Ready::iterator Board::erase_ready(Ready::iterator position) {
+    ready_bytes_ -= (*position)->job.payload.size();
+    return ready_.erase(position);
+}
 
 Board::Entry* Board::find(const Run& run) {
     const auto found = held_.find(run.job.id);

@@ -19,6 +19,7 @@ namespace commitq::worker {
 struct Finished {
     std::shared_ptr<Run> run;
     Outcome outcome;
+    bool met_lock = false;  ///< Another transaction had the job's row when it was to be written.
 };
 
 /// Sizes that the board works by, from `WorkerOptions`.
@@ -52,7 +53,8 @@ public:
     std::vector<std::shared_ptr<Run>> take_ready();
 
     // ---- handler threads
-    /// Waits for a ready job; null when stopping. Jobs whose deadline has passed are left to `watch`.
+    /// Waits for a ready job; null when stopping. Passes over jobs whose deadline has passed, since another worker may have
+    /// them by now: they wait for a renewal, or for `watch`.
     std::shared_ptr<Run> take();
     /// As `take`, but null when none is ready.
     std::shared_ptr<Run> take_now();
@@ -71,11 +73,12 @@ public:
     void put_back(Finished result, core::Clock::duration delay);
 
     // ---- heartbeat and watch
-    /// Jobs to renew.
-    std::vector<JobId> renewable();
-    void renewed(std::span<const JobId> ids, core::Clock::time_point deadline);
+    /// Jobs to renew. Runs and not ids, here and in what follows: the job may have been claimed again by the time that the
+    /// server answers, and the answer is about the run before.
+    std::vector<std::shared_ptr<Run>> renewable();
+    void renewed(std::span<const std::shared_ptr<Run>> runs, core::Clock::time_point deadline);
     /// The server says that these are not ours. @returns those that were thought to be.
-    std::vector<std::shared_ptr<Run>> lost(std::span<const JobId> ids);
+    std::vector<std::shared_ptr<Run>> lost(std::span<const std::shared_ptr<Run>> runs);
     /// Drops ready jobs, and signals running ones, whose deadline has passed; fires handler timeouts.
     /// @returns the jobs whose lease is gone.
     std::vector<std::shared_ptr<Run>> watch(core::Clock::time_point now);
@@ -111,10 +114,13 @@ private:
     };
     using Runs = std::vector<std::shared_ptr<Run>>;
 
+    bool too_many_unwritten() const REQUIRES(mutex_);
     int wanted() const REQUIRES(mutex_);
     int prefetch_allowed() const REQUIRES(mutex_);
     Entry* find(const Run& run) REQUIRES(mutex_);
     std::shared_ptr<Run> pop_ready() REQUIRES(mutex_);
+    using Ready = std::deque<std::shared_ptr<Run>>;
+    Ready::iterator erase_ready(Ready::iterator position) REQUIRES(mutex_);
     void mark_lost(Entry& entry, Runs& lost) REQUIRES(mutex_);
     void forget_lost_ready() REQUIRES(mutex_);
     void collect_put_back(core::Clock::time_point now) REQUIRES(mutex_);
@@ -134,7 +140,8 @@ private:
     };
 
     std::unordered_map<JobId, Entry> held_ GUARDED_BY(mutex_);
-    std::deque<std::shared_ptr<Run>> ready_ GUARDED_BY(mutex_);
+    Ready ready_ GUARDED_BY(mutex_);
+    std::size_t ready_bytes_ GUARDED_BY(mutex_) = 0;  ///< Of their payloads.
     std::deque<Finished> results_ GUARDED_BY(mutex_);
     std::vector<Waiting> put_back_ GUARDED_BY(mutex_);
     core::Clock::time_point oldest_result_ GUARDED_BY(mutex_){};

@@ -112,22 +112,20 @@ private:
             finishes.push_back(
                 {.id = run->job.id, .attempt = run->job.attempt, .ending = store::Ending::release});
         }
-        bool written = false;
-        while (!written && !engine_.board.completer_closed()) {
-            std::vector<store::Written> results;
-            const auto wait = steps_.try_once(
-                [&] { results = store::finish(engine_.claim_link.session(), engine_.tables, engine_.owner, finishes); });
-            if (wait) {
-                engine_.board.wait_closing(Clock::now() + *wait);
-                continue;
+        std::vector<store::Written> results;
+        // Tried once at the least, however short the deadline of the shutdown is.
+        while (const auto wait = steps_.try_once([&] {
+            results = store::finish(engine_.claim_link.session(), engine_.tables, engine_.owner, finishes);
+        })) {
+            if (!engine_.board.wait_closing(Clock::now() + *wait)) {
+                return;
             }
-            written = true;
-            for (std::size_t i = 0; i < runs.size(); ++i) {
-                engine_.board.settle(runs[i]);
-                if (results[i] == store::Written::yes) {
-                    ++engine_.released;
-                    engine_.tell_released(*runs[i]);
-                }
+        }
+        for (std::size_t i = 0; i < runs.size(); ++i) {
+            engine_.board.settle(runs[i]);
+            if (results[i] == store::Written::yes) {
+                ++engine_.released;
+                engine_.tell_released(*runs[i]);
             }
         }
     }

@@ -13,9 +13,12 @@ constexpr auto kLookWhileBusy = 100ms;
 
 }  // namespace
 
-bool ClaimPlan::may_look(core::Clock::time_point now) const {
-    return !last_look_ || cost_ <= kCheapLook || now - *last_look_ >= kCostFactor * cost_;
+core::Clock::time_point ClaimPlan::next_look() const {
+    const auto last = last_look_.value_or(core::Clock::time_point::min());
+    return !last_look_ || cost_ <= kCheapLook ? last : last + kCostFactor * cost_;
 }
+
+bool ClaimPlan::may_look(core::Clock::time_point now) const { return now >= next_look(); }
 
 bool ClaimPlan::should_look(core::Clock::time_point now) const {
     return !last_look_ || (may_look(now) && now - *last_look_ >= kLookWhileBusy);
@@ -57,6 +60,10 @@ std::optional<ClaimPlan::Target> ClaimPlan::next_of(std::size_t queue) const {
         return std::nullopt;
     }
     return Target{.queue = queue, .priority = static_cast<int>(best - places.begin()), .from = best->from};
+}
+
+std::optional<core::Clock::time_point> ClaimPlan::next_due() const {
+    return next_due_ ? std::optional{std::max(*next_due_, next_look())} : std::nullopt;
 }
 
 std::optional<ClaimPlan::Target> ClaimPlan::next() const {

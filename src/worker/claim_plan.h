@@ -46,8 +46,9 @@ public:
     /// Takes in what a claim there gave.
     void claimed(const Target& target, const std::string& last_available_at, bool more);
 
-    /// Until the next known job that isn't due yet becomes due, as of the last look; nothing if none is known.
-    [[nodiscard]] std::optional<core::Clock::time_point> next_due() const { return next_due_; }
+    /// When the next known job that isn't due yet becomes due, as of the last look, and a look is allowed that finds it;
+    /// nothing if none is known.
+    [[nodiscard]] std::optional<core::Clock::time_point> next_due() const;
 
 private:
     struct Place {
@@ -57,6 +58,8 @@ private:
     using Queue = std::array<Place, store::kPriorities>;
 
     [[nodiscard]] std::optional<Target> next_of(std::size_t queue) const;
+    /// When the next look is allowed.
+    [[nodiscard]] core::Clock::time_point next_look() const;
 
     std::vector<Queue> queues_;
     QueueOrder order_;

@@ -2,6 +2,7 @@
 #include <worker/loop.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace commitq::worker {
 namespace {
@@ -74,6 +75,7 @@ std::vector<store::Written> write_results(Engine& engine, mysql::Session& sessio
         }
         return selected;
     };
+    bool may_be_locked = only_unlocked;
     if (!to_ask.empty()) {
         const auto completed = store::completed_by(session, engine.tables, engine.owner, select(to_ask));
         for (std::size_t i = 0; i < to_ask.size(); ++i) {
@@ -81,16 +83,21 @@ std::vector<store::Written> write_results(Engine& engine, mysql::Session& sessio
                 set_completed(finishes[to_ask[i]]);
             } else {
                 to_write.push_back(to_ask[i]);
+                may_be_locked = true;  // the handler may have left its transaction open: nobody waits for that
             }
         }
     }
     if (!to_write.empty()) {
         const auto selected = select(to_write);
-        const auto of_written = only_unlocked
+        const auto of_written = may_be_locked
                                     ? store::finish_unlocked(session, engine.tables, engine.owner, selected)
                                     : store::finish(session, engine.tables, engine.owner, selected);
         for (std::size_t i = 0; i < to_write.size(); ++i) {
             written[to_write[i]] = of_written[i];
+            if (of_written[i] == store::Written::completed) {  // its transaction committed in this very moment
+                set_completed(finishes[to_write[i]]);
+                written[to_write[i]] = store::Written::yes;
+            }
         }
     }
     return written;
@@ -117,7 +124,8 @@ private:
     /// Writes until it is written: the handlers have run and must not run again for the sake of an error here.
     void write(std::vector<Finished> results) {
         std::vector<store::Finish> finishes = make_finishes(results, steps_.random());
-        bool only_unlocked = false;
+        bool only_unlocked =
+            std::any_of(results.begin(), results.end(), [](const Finished& result) { return result.met_lock; });
         for (;;) {
             std::vector<store::Written> written;
             const auto wait = steps_.try_once([&] {
@@ -127,16 +135,18 @@ private:
                 settle(std::move(results), finishes, written);
                 return;
             }
-            if (steps_.last() == Errc::server && results.size() > 1) {
+            // Above the packet size, many results are refused that are none of them too large.
+            const bool refused = steps_.last() == Errc::server || steps_.last() == Errc::too_large;
+            if (refused && results.size() > 1) {
                 write_one_by_one(std::move(results));  // one of them is refused: the others must not suffer
                 return;
             }
-            if (steps_.last() == Errc::server && ++refused_ >= kRefusals) {
+            if (refused && ++refused_ >= kRefusals) {
                 refused_ = 0;
                 abandon(results);
                 return;
             }
-            only_unlocked = steps_.last() == Errc::lock_timeout;
+            only_unlocked = only_unlocked || steps_.last() == Errc::lock_timeout;
             if (!engine_.board.wait_closing(core::Clock::now() + *wait)) {
                 return;  // the end of the shutdown's deadline: the leases run out
             }
@@ -156,6 +166,7 @@ private:
         refused_ = 0;
         for (std::size_t i = 0; i < results.size(); ++i) {
             if (written[i] == store::Written::locked) {
+                results[i].met_lock = true;
                 engine_.board.put_back(std::move(results[i]), kLockedRow);
                 continue;
             }

@@ -34,11 +34,14 @@ std::string host_name() {
 
 }  // namespace
 
-std::shared_ptr<mysql::Session> SessionPool::take() {
+std::shared_ptr<mysql::Session> SessionPool::take(bool fresh) {
+    std::vector<std::unique_ptr<mysql::Session>> dead;  // closed without the lock
     std::unique_ptr<mysql::Session> session;
     {
         const core::MutexLock lock{mutex_};
-        if (!idle_.empty()) {
+        if (fresh) {
+            dead.swap(idle_);
+        } else if (!idle_.empty()) {
             session = std::move(idle_.back());
             idle_.pop_back();
         }
@@ -75,7 +78,7 @@ Engine::Engine(const ConnectOptions& connect_options, const WorkerOptions& worke
       heartbeat_link{connection},
       sessions{std::make_shared<SessionPool>(connection)},
       services{std::make_shared<const Services>(Services{
-          .tables = tables, .owner = owner, .open_session = [pool = sessions] { return pool->take(); }})} {}
+          .tables = tables, .owner = owner, .open_session = [pool = sessions](bool fresh) { return pool->take(fresh); }})} {}
 
 void Engine::prepare() {
     mysql::Session& claim = claim_link.session();

@@ -29,7 +29,8 @@ class SessionPool : public std::enable_shared_from_this<SessionPool> {
 public:
     explicit SessionPool(ConnectOptions options) : options_{std::move(options)} {}
     /// A session that comes back to the pool when let go of, unless it broke. Throws Error.
-    std::shared_ptr<mysql::Session> take();
+    /// @param fresh a kept one was found dead: drops them all, since they died together, and connects.
+    std::shared_ptr<mysql::Session> take(bool fresh);
 
 private:
     void give_back(std::unique_ptr<mysql::Session> session) noexcept;

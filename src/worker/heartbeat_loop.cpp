@@ -4,6 +4,7 @@
 #include <worker/loop.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace commitq::worker {
 namespace {
@@ -13,16 +14,31 @@ using core::Clock;
 /// Jobs renewed by one statement.
 constexpr std::size_t kRenewals = 1'000;
 
+using Runs = std::vector<std::shared_ptr<Run>>;
+
+/// Those of @p runs whose ids are in @p ids, which are sorted.
+Runs with_ids(std::span<const std::shared_ptr<Run>> runs, const std::vector<JobId>& ids) {
+    Runs found;
+    std::copy_if(runs.begin(), runs.end(), std::back_inserter(found), [&](const auto& run) {
+        return std::binary_search(ids.begin(), ids.end(), run->job.id);
+    });
+    return found;
+}
+
 }  // namespace
 
 void renew_all(Engine& engine, mysql::Session& session) {
-    const std::vector<JobId> ids = engine.board.renewable();
-    for (std::size_t first = 0; first < ids.size(); first += kRenewals) {
-        const auto part = std::span{ids}.subspan(first, std::min(kRenewals, ids.size() - first));
+    const Runs runs = engine.board.renewable();
+    for (std::size_t first = 0; first < runs.size(); first += kRenewals) {
+        const auto part = std::span{runs}.subspan(first, std::min(kRenewals, runs.size() - first));
+        std::vector<JobId> ids;
+        std::transform(part.begin(), part.end(), std::back_inserter(ids), [](const auto& run) { return run->job.id; });
         const auto sent = Clock::now();
-        const store::RenewResult result = store::renew(session, engine.tables, engine.owner, part, engine.options.lease);
-        engine.board.renewed(result.renewed, sent + engine.options.lease);
-        for (const auto& run : engine.board.lost(result.lost)) {
+        const store::RenewResult result = store::renew(session, engine.tables, engine.owner, ids, engine.options.lease);
+        engine.board.renewed(with_ids(part, result.renewed), sent + engine.options.lease);
+        // Nobody can take these from us any more, however long their handlers run on.
+        engine.board.renewed(with_ids(part, result.completed), Clock::time_point::max());
+        for (const auto& run : engine.board.lost(with_ids(part, result.lost))) {
             engine.tell_lost(*run);
         }
     }

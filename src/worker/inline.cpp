@@ -3,11 +3,13 @@
 #include <worker/engine.h>
 
 #include <algorithm>
+#include <thread>
 
 namespace commitq::worker {
 namespace {
 
 using core::Clock;
+using namespace std::chrono_literals;
 
 std::vector<store::ClaimedJob> claim_some(Engine& engine, mysql::Session& session) {
     ClaimPlan plan{engine.options.queues.size(), engine.options.order};
@@ -28,6 +30,14 @@ std::vector<store::ClaimedJob> claim_some(Engine& engine, mysql::Session& sessio
     return {};
 }
 
+/// A handler has left the transaction open that it gave to complete_in.
+[[noreturn]] void throw_locked() {
+    throw Error{{.code = Errc::lock_timeout,
+                 .operation = "complete",
+                 .message = "an open transaction holds the job's row",
+                 .repeat = Repeat::statement}};
+}
+
 /// Writes one result; a lock wait or a deadlock is tried again, since the handler has run.
 void write(Engine& engine, mysql::Link& link, const std::shared_ptr<Run>& run, Outcome outcome) {
     core::Random random;
@@ -36,6 +46,9 @@ void write(Engine& engine, mysql::Link& link, const std::shared_ptr<Run>& run, O
     for (int tries = 1;; ++tries) {
         try {
             const auto written = write_results(engine, link.session(), results, finishes, false);
+            if (written.front() == store::Written::locked) {
+                throw_locked();
+            }
             engine.board.settle(run);
             if (written.front() == store::Written::yes) {
                 engine.tell_finished(*run, finishes.front());
@@ -50,6 +63,7 @@ void write(Engine& engine, mysql::Link& link, const std::shared_ptr<Run>& run, O
                 engine.board.settle(run);
                 throw;
             }
+            std::this_thread::sleep_for(tries * 50ms);
         }
     }
 }
@@ -66,6 +80,9 @@ std::size_t run_inline(Engine& engine) {
             engine.tell_claimed(*runs.back());
         }
         engine.board.add(runs, sent + engine.options.lease);
+        for (const auto& run : engine.board.watch(Clock::now())) {  // what an error left over from an earlier call
+            engine.tell_lost(*run);
+        }
         auto renew_at = sent + engine.options.lease / 3;
         std::size_t count = 0;
         while (const auto run = engine.board.take_now()) {

@@ -26,13 +26,13 @@ Transaction JobContext::begin() {
                      .transaction = TransactionState::none}};
     }
     try {
-        return Transaction{run_->services->open_session()};
+        return Transaction{run_->services->open_session(false)};
     } catch (const Error& error) {
         if (error.repeat() != Repeat::reconnect) {
             throw;
         }
     }
-    return Transaction{run_->services->open_session()};  // the kept connection had died: a fresh one, once
+    return Transaction{run_->services->open_session(true)};  // the kept connection had died
 }
 
 void JobContext::complete_in(Handle db) {

@@ -30,7 +30,8 @@ struct Registered {
 struct Services {
     store::Tables tables;  ///< With the schema's name: a caller's connection may have another current one.
     core::Token owner{};
-    std::function<std::shared_ptr<mysql::Session>()> open_session{};  ///< Empty in `testing::perform`.
+    /// Gives a kept session or, when asked for a fresh one, a new one. Empty in `testing::perform`.
+    std::function<std::shared_ptr<mysql::Session>(bool fresh)> open_session{};
 };
 
 /// One attempt at one job. Shared by the threads it passes through; what is not atomic belongs to one of them at a time.

@@ -25,6 +25,12 @@ constexpr auto kLastCall = 500ms;
                  .transaction = TransactionState::none}};
 }
 
+void refuse_after_fork(pid_t used_by, std::string_view operation) {
+    if (used_by != 0 && used_by != getpid()) {
+        refuse(operation, "this worker was used before the process forked: make a new one");
+    }
+}
+
 worker::Registered fill_in(Handler handler, const HandlerOptions& options, const WorkerOptions& defaults) {
     RetryPolicy retry = options.retry.value_or(defaults.retry);
     const int max_attempts = options.max_attempts.value_or(retry.max_attempts().value_or(defaults.max_attempts));
@@ -43,6 +49,9 @@ ReaperOptions reaper_options(const WorkerOptions& options) {
 }  // namespace
 
 void Worker::Impl::wake() noexcept {
+    if (used_by.load() != getpid()) {
+        return;  // not started, or a forked child, where a lock can be held by a thread that is not there
+    }
     const core::MutexLock lock{mutex};
     if (engine) {
         engine->wake();
@@ -59,7 +68,7 @@ Worker::Worker(ConnectOptions connection, WorkerOptions options) {
 }
 
 Worker::~Worker() {
-    if (impl_->started_by != 0 && impl_->started_by != getpid()) {
+    if (impl_->used_by != 0 && impl_->used_by != getpid()) {
         // A forked child: the threads are the parent's, and so are the connections, which a close would end there.
         new std::shared_ptr<Impl>{std::move(impl_)};  // NOLINT: left behind on purpose
         return;
@@ -69,7 +78,7 @@ Worker::~Worker() {
 
 Worker& Worker::on(std::string type, Handler handler, HandlerOptions options) {
     constexpr std::string_view kOperation = "on";
-    if (impl_->started_by != 0) {
+    if (impl_->started) {
         refuse(kOperation, "handlers must be registered before start");
     }
     core::check_type_name(kOperation, type);
@@ -121,9 +130,9 @@ void close_all(worker::Engine& engine) {
 
 void Worker::start() {
     constexpr std::string_view kOperation = "start";
-    if (impl_->started_by != 0) {
-        refuse(kOperation, impl_->started_by == getpid() ? "this worker was started before"
-                                                         : "this worker was started before the process forked");
+    refuse_after_fork(impl_->used_by, kOperation);
+    if (impl_->started) {
+        refuse(kOperation, "this worker was started before");
     }
     require_handlers(impl_->handlers, kOperation);
     const mysql::ThreadScope thread;
@@ -149,13 +158,14 @@ void Worker::start() {
         }
     }
     impl_->reaper = std::move(reaper);
-    impl_->started_by = getpid();
+    impl_->started = true;
+    impl_->used_by = getpid();
     const core::MutexLock lock{impl_->mutex};
     impl_->engine = std::move(engine);
 }
 
 StopReport Worker::stop(std::chrono::milliseconds deadline) {
-    if (impl_->started_by == 0 || impl_->started_by != getpid() || std::exchange(impl_->stopped, true)) {
+    if (!impl_->started || impl_->used_by != getpid() || std::exchange(impl_->stopped, true)) {
         return {};
     }
     std::shared_ptr<worker::Engine> engine;
@@ -177,12 +187,11 @@ StopReport Worker::stop(std::chrono::milliseconds deadline) {
         engine->board.stop_running();
         engine->board.wait_drained(end);
     }
-    const std::size_t abandoned = engine->board.held();
     engine->board.close_completer();
     engine->board.close_heartbeat();
 
+    // The loops still write the results and release the jobs that are there.
     const auto last_call = std::max(end, Clock::now() + kLastCall);
-    const bool handlers_ended = impl_->handler_threads.wait_until(abandoned == 0 ? last_call : Clock::now());
     bool loops_ended = impl_->loop_threads.wait_until(last_call);
     if (!loops_ended) {  // the server doesn't answer: break the calls that wait for it
         engine->claim_link.interrupt();
@@ -190,6 +199,8 @@ StopReport Worker::stop(std::chrono::milliseconds deadline) {
         engine->heartbeat_link.interrupt();
         loops_ended = impl_->loop_threads.wait_until(Clock::now() + kLastCall);
     }
+    const std::size_t abandoned = engine->board.held();
+    const bool handlers_ended = impl_->handler_threads.wait_until(abandoned == 0 ? last_call : Clock::now());
     return {.completed = engine->completed.load() - completed_before,
             .released = engine->released.load(),
             .abandoned = abandoned,
@@ -198,7 +209,8 @@ StopReport Worker::stop(std::chrono::milliseconds deadline) {
 
 std::size_t Worker::run_once() {
     constexpr std::string_view kOperation = "run_once";
-    if (impl_->started_by != 0) {
+    refuse_after_fork(impl_->used_by, kOperation);
+    if (impl_->started) {
         refuse(kOperation, "this worker was started");
     }
     require_handlers(impl_->handlers, kOperation);
@@ -207,6 +219,7 @@ std::size_t Worker::run_once() {
         auto fresh = std::make_shared<worker::Engine>(impl_->connection, impl_->options, impl_->handlers);
         fresh->prepare_inline();
         impl_->inline_engine = std::move(fresh);
+        impl_->used_by = getpid();
     }
     return worker::run_inline(*impl_->inline_engine);
 }

@@ -6,6 +6,7 @@
 #include <core/thread_pack.h>
 #include <worker/engine.h>
 
+#include <atomic>
 #include <memory>
 #include <sys/types.h>
 
@@ -28,7 +29,9 @@ struct Worker::Impl : queue::Wakeable {
     std::unique_ptr<Reaper> reaper{};
     core::ThreadPack handler_threads{};
     core::ThreadPack loop_threads{};
-    pid_t started_by = 0;  ///< The process; a fork has none of the threads.
+    /// The process that has the threads and connections of `start` or `run_once`; 0 for none. A fork has neither.
+    std::atomic<pid_t> used_by{0};
+    bool started = false;
     bool stopped = false;
 };
 

@@ -1,7 +1,7 @@
 // Connections that break under enqueue, and packets that are too large for one of the two sides.
 #include "support/database.h"
-#include "support/own_server.h"
 #include "support/packet_proxy.h"
+#include "support/private_server.h"
 #include "support/server_facts.h"
 #include "unit/thrown.h"
 
@@ -45,7 +45,7 @@ private:
     Passage passage_ = Passage::pass;
 };
 
-class EnqueueOverABadNetwork : public testing::Test {
+class EnqueueOverABadNetwork : public ::testing::Test {
 protected:
     EnqueueOverABadNetwork() { database.look().run("CREATE TABLE orders (id INT PRIMARY KEY)"); }
 
@@ -170,10 +170,8 @@ void expect_whole_or_refused(Database& database, Connection& db) {
 }
 
 TEST(EnqueueAboveThePacketSize, C34_OfTheServer_RefusedBeforeAnythingIsSent_TheTransactionIsIntact) {
-    if (!on_own_server({.options = {"--max-allowed-packet=1M"}})) {
-        return;
-    }
-    Database database;
+    const PrivateServer server{{"--max-allowed-packet=1M"}};
+    Database database{server.options()};
     Connection db = database.connect();
     expect_whole_or_refused(database, db);
 }

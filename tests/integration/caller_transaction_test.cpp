@@ -1,6 +1,6 @@
 // What an error in enqueue leaves of the caller's own transaction, and what happens if the caller goes on.
 #include "support/database.h"
-#include "support/own_server.h"
+#include "support/private_server.h"
 #include "support/server_facts.h"
 #include "unit/thrown.h"
 
@@ -17,9 +17,9 @@ namespace {
 const std::string kLong(5'000, 'x');
 
 /// A caller with an order table, and somebody else who holds locks.
-class CallersTransaction : public testing::Test {
+class CallersTransaction : public ::testing::Test {
 protected:
-    CallersTransaction() {
+    explicit CallersTransaction(const ConnectOptions& server = server_options()) : database{server} {
         db.run("CREATE TABLE orders (id INT PRIMARY KEY, note VARCHAR(20))");
         db.run("INSERT INTO orders VALUES (1,'stock')");
         db.run("CREATE TABLE digits (id INT PRIMARY KEY)");
@@ -52,10 +52,12 @@ protected:
         other.run("START TRANSACTION");
         other.run("INSERT INTO heavy SELECT a.id+10*b.id+100*c.id FROM digits a, digits b, digits c");
         lock_the_end_of(table);
-        std::thread waiting{[&] { other.run("UPDATE orders SET note='other' WHERE id=1"); }};
+        unsigned failed = 0;
+        std::thread waiting{[&] { failed = other.try_run("UPDATE orders SET note='other' WHERE id=1"); }};
         EXPECT_TRUE(eventually([&] { return waits_for_a_lock(database.look(), other.id()); }));
         auto error = thrown(insert);
         waiting.join();
+        EXPECT_EQ(failed, 0U) << "the caller's transaction is the one that ends";
         other.run("ROLLBACK");
         return error;
     }
@@ -218,10 +220,16 @@ TEST_F(CallersTransaction, C12_LockTimeoutAfterThePayloadWasWritten_SaysThatAPar
     EXPECT_EQ(orders(), 1);
 }
 
-TEST_F(CallersTransaction, C12_LockTimeoutThatRollsBackAll_SaysSoAndRefusesToGoOn) {
-    if (!on_own_server({.options = {"--innodb-rollback-on-timeout=ON"}})) {
-        return;
-    }
+struct ServerThatRollsBackOnTimeout {
+    PrivateServer server{{"--innodb-rollback-on-timeout=ON"}};  // can't be changed while a server runs
+};
+
+class CallersTransactionWithRollbackOnTimeout : private ServerThatRollsBackOnTimeout, public CallersTransaction {
+protected:
+    CallersTransactionWithRollbackOnTimeout() : CallersTransaction{server.options()} {}
+};
+
+TEST_F(CallersTransactionWithRollbackOnTimeout, C12_LockTimeoutThatRollsBackAll_SaysSoAndRefusesToGoOn) {
     for (const std::string& payload : {std::string{"short"}, kLong}) {
         db.run("START TRANSACTION");
         db.run("INSERT INTO orders VALUES (2,'new')");

@@ -91,7 +91,7 @@ TEST(Enqueue, GoesIntoTheTablesOfItsPrefixAndDatabase) {
 
 // ------------------------------------------------------------------------------------------------ commit, rollback
 
-class EnqueueAtIsolation : public testing::TestWithParam<std::string> {};
+class EnqueueAtIsolation : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EnqueueAtIsolation, RollbackLeavesNothingCommitLeavesAll) {
     Database database;
@@ -114,7 +114,7 @@ TEST_P(EnqueueAtIsolation, RollbackLeavesNothingCommitLeavesAll) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, EnqueueAtIsolation,
-                         testing::Values("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"),
+                         ::testing::Values("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"),
                          [](const auto& test) {
                              std::string name = test.param;
                              std::replace(name.begin(), name.end(), ' ', '_');

@@ -136,6 +136,11 @@ Ended Child::wait(std::chrono::seconds limit) {
     return WIFSIGNALED(status) ? Ended::by(WTERMSIG(status)) : Ended::with(WEXITSTATUS(status));
 }
 
+std::string url_of(const ConnectOptions& options) {
+    return fmt::format("mysql://{}:{}@{}:{}/{}{}{}", options.user, options.password, options.host, options.port,
+                       options.database, options.socket.empty() ? "" : "?socket=", options.socket);
+}
+
 std::optional<int> run_as_child(int argc, char** argv) {
     if (argc < 3 || argv[1] != kAsChild) {
         return std::nullopt;

@@ -7,6 +7,7 @@
 //     EXPECT_EQ(child.wait(), Ended::by(SIGKILL));
 #pragma once
 
+#include <commitq/connect_options.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -68,6 +69,9 @@ private:
 
 /// The command that runs this executable in a role.
 std::vector<std::string> child_command(std::string_view role, const ChildArguments& arguments);
+
+/// A URL of the server and database, for a child's arguments.
+std::string url_of(const ConnectOptions& options);
 
 /// Runs the role that the command line names, if it names one. For `main`.
 std::optional<int> run_as_child(int argc, char** argv);

@@ -96,6 +96,7 @@ private:
             return false;
         }
         deaf_ = passage == Passage::lose_answer;
+        muted_ = muted_ || passage == Passage::mute;
         return send_all(server_, packet.replace(kHeader, body.size(), body));
     }
 
@@ -115,7 +116,7 @@ private:
     void go_down() {
         std::string bytes;
         // The answer to a packet that was to lose it is read all the same: the server has done what it says.
-        while (receive(server_, bytes) && !deaf_ && send_all(client_, bytes)) {
+        while (receive(server_, bytes) && !deaf_ && (muted_ || send_all(client_, bytes))) {
             bytes.clear();
         }
         cut();
@@ -125,6 +126,7 @@ private:
     int server_;
     const Watch& watch_;
     std::atomic<bool> deaf_{false};
+    std::atomic<bool> muted_{false};
     std::thread up_;
     std::thread down_;
 };

@@ -19,6 +19,7 @@ enum class Passage {
     pass,         ///< On to the server.
     lose,         ///< It never arrives: both connections break.
     lose_answer,  ///< It arrives, the connection breaks before the answer comes back.
+    mute,         ///< It arrives, and nothing that the server says from then on comes back.
 };
 
 /// Forwards connections to a server. For connections without TLS: it must read the packets. Ends its connections with it.

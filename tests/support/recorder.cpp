@@ -122,7 +122,8 @@ std::vector<JobId> Runs::repeated() {
 }
 
 void expire_leases(Database& database) {
-    database.look().run("UPDATE commitq_jobs SET lease_until=UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE state='running'");
+    database.look().run(
+        "UPDATE commitq_jobs SET lease_until=UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE state='running'");
 }
 
 std::vector<unsigned long> connections(Database& database, const std::vector<unsigned long>& but) {
@@ -151,8 +152,10 @@ Faults::Faults(Database& database) : database_{database} {
     db.run(
         "CREATE TRIGGER fault BEFORE UPDATE ON commitq_jobs FOR EACH ROW BEGIN"
         " DECLARE wanted INT DEFAULT (SELECT MAX(number) FROM faults"
-        "  WHERE was=CONVERT(OLD.state USING utf8mb4) AND becomes=CONVERT(NEW.state USING utf8mb4) AND job IN (0,OLD.id));"
-        " IF wanted IS NOT NULL THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO=wanted, MESSAGE_TEXT='a fault of the test';"
+        "  WHERE was=CONVERT(OLD.state USING utf8mb4) AND becomes=CONVERT(NEW.state USING utf8mb4) AND job IN "
+        "(0,OLD.id));"
+        " IF wanted IS NOT NULL THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO=wanted, MESSAGE_TEXT='a fault of the "
+        "test';"
         " END IF; END");
 }
 

@@ -64,6 +64,17 @@ private:
     std::size_t dead_ = 0;
 };
 
+/// The code of the error that @p call throws; nothing if it throws none.
+template <class Call>
+std::optional<Errc> code_of(Call call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.code();
+    }
+    return std::nullopt;
+}
+
 /// Closed until somebody opens it.
 class Gate {
 public:

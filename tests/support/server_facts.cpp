@@ -44,9 +44,15 @@ Counters SessionCounters::read() const {
 }
 
 bool waits_for_a_lock(Connection& look, unsigned long connection_id) {
-    return look.number(fmt::format("SELECT COUNT(*) FROM information_schema.innodb_trx"
-                                   " WHERE trx_mysql_thread_id={} AND trx_state='LOCK WAIT'",
-                                   connection_id)) == 1;
+    // Not from information_schema: that is a copy which stays as it is for as long as somebody reads it often.
+    const auto status = look.rows("SHOW ENGINE INNODB STATUS");
+    const std::string text = status.at(0).at(2).value_or("");
+    const auto thread = text.find(fmt::format("thread id {},", connection_id), text.find("LIST OF TRANSACTIONS"));
+    if (thread == std::string::npos) {
+        return false;
+    }
+    const auto begin = text.rfind("---TRANSACTION", thread);
+    return begin != std::string::npos && text.find("LOCK WAIT", begin) < thread;
 }
 
 std::map<std::string, std::string> session_variables(Connection& db) {
