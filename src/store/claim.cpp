@@ -171,7 +171,7 @@ std::string claim_update_sql(const Tables& tables, const Claimant& claimant, std
 }
 
 std::string read_payloads_sql(const Tables& tables, std::span<const std::uint64_t> payload_ids) {
-    return fmt::format("SELECT id,payload FROM {} WHERE id IN ({})", tables.payloads, id_list(payload_ids));
+    return fmt::format("SELECT id,payload FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({})", tables.payloads, id_list(payload_ids));
 }
 
 namespace {

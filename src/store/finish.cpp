@@ -131,8 +131,9 @@ std::string read_back_sql(const Tables& tables, const core::Token& owner, std::s
                        token_literal(owner), tables.jobs, id_list(ids));
 }
 
+// With the id alone the optimizer takes the index as covering and may read, and lock, all of it.
 std::string lock_held_sql(const Tables& tables, std::span<const JobId> ids) {
-    return fmt::format("SELECT id FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({}) FOR UPDATE SKIP LOCKED", tables.jobs,
+    return fmt::format("SELECT id,state FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({}) FOR UPDATE SKIP LOCKED", tables.jobs,
                        id_list(ids));
 }
 

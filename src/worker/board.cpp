@@ -52,6 +52,12 @@ int Board::wanted() const {
     return starving || worthwhile ? std::min(room, limits_.batch) : 0;
 }
 
+void Board::wake_claimer_if_wanted() {
+    if (wanted() > 0) {
+        claimer_.notify_all();
+    }
+}
+
 int Board::wait_wanted() {
     MutexLock lock{mutex_};
     for (;;) {
@@ -79,16 +85,26 @@ void Board::wake() noexcept {
     claimer_.notify_all();
 }
 
-void Board::add(std::vector<std::shared_ptr<Run>> runs, Clock::time_point deadline) {
-    const MutexLock lock{mutex_};
-    for (std::shared_ptr<Run>& run : runs) {
-        // An older run of the same job can still be here: the server gave it to us again, so the older one is over.
-        held_[run->job.id] = Entry{.run = run, .deadline = deadline};
-        ready_bytes_ += run->job.payload.size();
-        ready_.push_back(std::move(run));
+std::vector<std::shared_ptr<Run>> Board::add(std::vector<std::shared_ptr<Run>> runs, Clock::time_point deadline) {
+    Runs lost;
+    {
+        const MutexLock lock{mutex_};
+        for (std::shared_ptr<Run>& run : runs) {
+            Entry& entry = held_[run->job.id];
+            if (entry.run && entry.phase != Phase::finishing) {  // else its result was written, and is being settled
+                mark_lost(entry, lost);
+            }
+            entry = Entry{.run = run, .deadline = deadline};
+            ready_bytes_ += run->job.payload.size();
+            ready_.push_back(std::move(run));
+        }
+        handlers_.notify_all();
+        watch_.notify_all();
     }
-    handlers_.notify_all();
-    watch_.notify_all();
+    for (const auto& run : lost) {
+        run->request_stop(StopReason::lease_lost);
+    }
+    return lost;
 }
 
 std::vector<JobId> Board::not_to_claim() {
@@ -134,6 +150,7 @@ std::shared_ptr<Run> Board::pop_ready() {
         Entry* entry = find(**next);
         if (entry == nullptr) {
             next = erase_ready(next);  // claimed again since
+            wake_claimer_if_wanted();
             continue;
         }
         if (entry->deadline <= now) {
@@ -145,9 +162,7 @@ std::shared_ptr<Run> Board::pop_ready() {
         entry->phase = Phase::running;
         entry->started = now;
         ++running_;
-        if (wanted() > 0) {
-            claimer_.notify_all();
-        }
+        wake_claimer_if_wanted();
         return run;
     }
     return nullptr;
@@ -170,9 +185,7 @@ void Board::finished(Finished result) {
             completer_.notify_all();
         }
     }
-    if (wanted() > 0) {
-        claimer_.notify_all();
-    }
+    wake_claimer_if_wanted();
 }
 
 // -------------------------------------------------------------------------------------------------- the completer
@@ -204,8 +217,8 @@ std::vector<Finished> Board::collect(std::size_t most, Clock::duration linger) {
                 results_.pop_front();
             }
             oldest_result_ = now;
-            if (was_full && !too_many_unwritten()) {
-                claimer_.notify_all();  // handlers may all be idle by now: nobody else would
+            if (was_full) {
+                wake_claimer_if_wanted();  // handlers may all be idle by now: nobody else would
             }
             return batch;
         }
@@ -332,6 +345,7 @@ void Board::forget_lost_ready() {
         if (entry->second.lost && entry->second.phase == Phase::ready) {
             if (const auto ready = std::find(ready_.begin(), ready_.end(), entry->second.run); ready != ready_.end()) {
                 erase_ready(ready);
+                wake_claimer_if_wanted();
             }
             entry = held_.erase(entry);
         } else {

@@ -46,7 +46,8 @@ public:
     void wait_idle(core::Clock::time_point time);
     void wake() noexcept;
     /// Adds claimed jobs; they are ready.
-    void add(std::vector<std::shared_ptr<Run>> runs, core::Clock::time_point deadline);
+    /// @returns older runs of the same jobs, which are lost: the server would not have given us these otherwise.
+    std::vector<std::shared_ptr<Run>> add(std::vector<std::shared_ptr<Run>> runs, core::Clock::time_point deadline);
     /// Jobs that must not be claimed just now, see above.
     std::vector<JobId> not_to_claim();
     /// Takes back what is ready and not started, to release it.
@@ -116,6 +117,8 @@ private:
 
     bool too_many_unwritten() const REQUIRES(mutex_);
     int wanted() const REQUIRES(mutex_);
+    /// To be called after whatever can make jobs wanted.
+    void wake_claimer_if_wanted() REQUIRES(mutex_);
     int prefetch_allowed() const REQUIRES(mutex_);
     Entry* find(const Run& run) REQUIRES(mutex_);
     std::shared_ptr<Run> pop_ready() REQUIRES(mutex_);

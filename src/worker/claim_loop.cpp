@@ -89,7 +89,9 @@ private:
         for (const auto& run : runs) {
             engine_.tell_claimed(*run);
         }
-        engine_.board.add(std::move(runs), deadline);
+        for (const auto& older : engine_.board.add(std::move(runs), deadline)) {
+            engine_.tell_lost(*older);
+        }
     }
 
     void wait_for_work() {

@@ -2,6 +2,8 @@
 #include <worker/loop.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <utility>
 
 namespace commitq::worker {
@@ -89,9 +91,8 @@ std::vector<store::Written> write_results(Engine& engine, mysql::Session& sessio
     }
     if (!to_write.empty()) {
         const auto selected = select(to_write);
-        const auto of_written = may_be_locked
-                                    ? store::finish_unlocked(session, engine.tables, engine.owner, selected)
-                                    : store::finish(session, engine.tables, engine.owner, selected);
+        const auto of_written = may_be_locked ? store::finish_unlocked(session, engine.tables, engine.owner, selected)
+                                              : store::finish(session, engine.tables, engine.owner, selected);
         for (std::size_t i = 0; i < to_write.size(); ++i) {
             written[to_write[i]] = of_written[i];
             if (of_written[i] == store::Written::completed) {  // its transaction committed in this very moment
@@ -126,7 +127,7 @@ private:
         std::vector<store::Finish> finishes = make_finishes(results, steps_.random());
         bool only_unlocked =
             std::any_of(results.begin(), results.end(), [](const Finished& result) { return result.met_lock; });
-        for (;;) {
+        for (int lost = 0;;) {
             std::vector<store::Written> written;
             const auto wait = steps_.try_once([&] {
                 written = write_results(engine_, engine_.complete_link.session(), results, finishes, only_unlocked);
@@ -135,10 +136,11 @@ private:
                 settle(std::move(results), finishes, written);
                 return;
             }
-            // Above the packet size, many results are refused that are none of them too large.
+            // Above the packet size, many results are refused that are none of them too large, or the server hangs up.
             const bool refused = steps_.last() == Errc::server || steps_.last() == Errc::too_large;
-            if (refused && results.size() > 1) {
-                write_one_by_one(std::move(results));  // one of them is refused: the others must not suffer
+            lost += steps_.last() == Errc::connection_lost ? 1 : 0;
+            if ((refused || lost == kHangUps) && results.size() > 1) {
+                write_in_halves(std::move(results));  // one of them may be to blame: the others must not suffer
                 return;
             }
             if (refused && ++refused_ >= kRefusals) {
@@ -153,12 +155,12 @@ private:
         }
     }
 
-    void write_one_by_one(std::vector<Finished> results) {
-        for (Finished& result : results) {
-            std::vector<Finished> one;
-            one.push_back(std::move(result));
-            write(std::move(one));
-        }
+    void write_in_halves(std::vector<Finished> results) {
+        const auto middle = results.begin() + static_cast<std::ptrdiff_t>(results.size() / 2);
+        std::vector<Finished> second{std::make_move_iterator(middle), std::make_move_iterator(results.end())};
+        results.erase(middle, results.end());
+        write(std::move(results));
+        write(std::move(second));
     }
 
     void settle(std::vector<Finished> results, const std::vector<store::Finish>& finishes,
@@ -188,6 +190,7 @@ private:
     }
 
     static constexpr int kRefusals = 5;
+    static constexpr int kHangUps = 3;
 
     Engine& engine_;
     Steps steps_;

@@ -79,7 +79,9 @@ std::size_t run_inline(Engine& engine) {
             runs.push_back(engine.make_run(std::move(job)));
             engine.tell_claimed(*runs.back());
         }
-        engine.board.add(runs, sent + engine.options.lease);
+        for (const auto& older : engine.board.add(runs, sent + engine.options.lease)) {
+            engine.tell_lost(*older);
+        }
         for (const auto& run : engine.board.watch(Clock::now())) {  // what an error left over from an earlier call
             engine.tell_lost(*run);
         }

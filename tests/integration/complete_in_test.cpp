@@ -441,7 +441,7 @@ TEST_F(CompleteIn, AHandlerThatRunsOnAfterItsCommitHasNotLostItsLease) {
     Gate committed;
     Gate go_on;
     StopReason reason = StopReason::none;
-    Worker worker{database.options(), options({.lease = 1s, .heartbeat = 50ms})};
+    Worker worker{database.options(), options({.lease = 2s, .heartbeat = 50ms})};
     worker.on("t", [&](JobContext& job) {
         auto tx = job.begin();
         job.complete_in(tx);
@@ -462,7 +462,7 @@ TEST_F(CompleteIn, AHandlerThatRunsOnAfterItsCommitHasNotLostItsLease) {
     ASSERT_TRUE(eventually([&] { return database.job(other, "state") == "running"; }));
     // Until a lease and more has passed since the commit.
     EXPECT_TRUE(
-        eventually([&] { return database.job(id, "finished_at < UTC_TIMESTAMP(6) - INTERVAL 2 SECOND") == "1"; }));
+        eventually([&] { return database.job(id, "finished_at < UTC_TIMESTAMP(6) - INTERVAL 3 SECOND") == "1"; }));
     go_on.open();
     EXPECT_TRUE(worker.stop(60s).clean);
     EXPECT_EQ(reason, StopReason::none);
@@ -476,7 +476,7 @@ protected:
     /// job whose result got written meanwhile.
     void leave_open() {
         worker =
-            std::make_unique<Worker>(database.options(), options({.concurrency = 2, .lease = 2s, .heartbeat = 100ms}));
+            std::make_unique<Worker>(database.options(), options({.concurrency = 2, .lease = 60s, .heartbeat = 100ms}));
         worker->on("t", [this](JobContext& job) {
             if (job.attempt() == 1) {
                 open->run("START TRANSACTION");

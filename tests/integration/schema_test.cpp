@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(std::pair{"INSERT INTO commitq_schema VALUES (999,UTC_TIMESTAMP(6))", Errc::schema_too_new},
                       std::pair{"DELETE FROM commitq_schema", Errc::schema_missing},
                       std::pair{"DROP TABLE commitq_schema", Errc::schema_missing}),
-    [](const auto& info) { return info.index == 0 ? "TooNew" : info.index == 1 ? "HalfMigrated" : "Missing"; });
+    [](const auto& test) { return test.index == 0 ? "TooNew" : test.index == 1 ? "HalfMigrated" : "Missing"; });
 
 TEST(SchemaTest, MigratingATooNewSchemaIsRefused) {
     Database database;

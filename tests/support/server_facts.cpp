@@ -55,10 +55,10 @@ bool waits_for_a_lock(Connection& look, unsigned long connection_id) {
     return begin != std::string::npos && text.find("LOCK WAIT", begin) < thread;
 }
 
-std::map<std::string, std::string> session_variables(Connection& db) {
-    constexpr std::array<std::string_view, 6> kMoving{"timestamp", "last_insert_id", "identity",
-                                                      "insert_id", "warning_count",  "error_count"};
-    std::map<std::string, std::string> variables;
+Variables session_variables(Connection& db) {
+    constexpr std::array<std::string_view, 8> kMoving{"timestamp",     "last_insert_id", "identity",     "insert_id",
+                                                      "warning_count", "error_count",    "statement_id", "in_transaction"};
+    Variables variables;
     for (const Row& row : db.rows("SHOW SESSION VARIABLES")) {
         const std::string name = row[0].value_or("");
         const bool moves = name.find("gtid") != std::string::npos || name.starts_with("rand_seed") ||
@@ -68,6 +68,17 @@ std::map<std::string, std::string> session_variables(Connection& db) {
         }
     }
     return variables;
+}
+
+std::vector<std::string> changed(const Variables& before, const Variables& after) {
+    std::vector<std::string> differences;
+    for (const auto& [name, value] : after) {
+        const auto was = before.find(name);
+        if (was == before.end() || was->second != value) {
+            differences.push_back(fmt::format("{}: {} -> {}", name, was == before.end() ? "" : was->second, value));
+        }
+    }
+    return differences;
 }
 
 }  // namespace commitq::test

@@ -41,7 +41,11 @@ inline constexpr std::string_view kRowsRead = R"(Variable_name LIKE 'Handler\_re
 /// Whether that connection waits for a row lock just now.
 bool waits_for_a_lock(Connection& look, unsigned long connection_id);
 
+using Variables = std::map<std::string, std::string>;
+
 /// The session's variables, without clocks, counters and what other sessions change.
-std::map<std::string, std::string> session_variables(Connection& db);
+Variables session_variables(Connection& db);
+/// `name: before -> after` for each that differs.
+std::vector<std::string> changed(const Variables& before, const Variables& after);
 
 }  // namespace commitq::test

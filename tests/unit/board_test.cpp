@@ -467,13 +467,28 @@ TEST_F(BoardTest, LosingTheLastReadyJobDrainsTheBoard) {
     EXPECT_TRUE(drained.get());
 }
 
+// A worker that was frozen for longer than its lease: all that it had ready is lost, its handlers are idle, and nobody but
+// the claimer can go on.
+TEST_F(BoardTest, LosingWhatIsReadyMakesRoomForAClaim) {
+    Board board{{.concurrency = 1, .batch = 100, .prefetch = 0, .lease = 30s}};
+    for (const bool by_server : {false, true}) {
+        const auto runs = add(board, {1}, by_server ? kLong : -1ms);
+        auto wanted = wanted_later(board);
+        EXPECT_NE(wanted.wait_for(20ms), std::future_status::ready);
+        EXPECT_EQ((by_server ? board.lost(runs) : board.watch(Clock::now())), runs);
+        ASSERT_EQ(wanted.wait_for(kHang), std::future_status::ready);
+        EXPECT_EQ(wanted.get(), 1);
+    }
+}
+
 // The server gave the job to this worker again, so the run before it is over, whatever it still does.
 TEST_F(BoardTest, AJobClaimedAgainBesideItsOlderRunBelongsToTheNewerOne) {
     Board board{kLimits};
     add(board, {1});
     const RunPtr older = board.take();
     const RunPtr newer = make_run(1, 2);
-    board.add({newer}, Clock::now() + kLong);
+    EXPECT_THAT(board.add({newer}, Clock::now() + kLong), ElementsAre(older));
+    EXPECT_EQ(older->reason, StopReason::lease_lost);
     board.finished({.run = older, .outcome = Outcome::done()});
     EXPECT_FALSE(board.settle(older));
     EXPECT_EQ(board.held(), 1U);
@@ -503,7 +518,8 @@ TEST_F(BoardTest, ARenewalThatMissedTheOlderRunDoesNotTakeTheNewerOneAway) {
     const std::vector<RunPtr> asked_for = board.renewable();
     EXPECT_THAT(asked_for, ElementsAre(runs[0]));
     const RunPtr newer = make_run(1, 2);
-    board.add({newer}, Clock::now() + kLong);  // the retry was written, and the job claimed again
+    // The retry was written, and the job claimed again.
+    EXPECT_THAT(board.add({newer}, Clock::now() + kLong), IsEmpty()) << "that one had ended";
     EXPECT_THAT(board.lost(asked_for), IsEmpty());
     EXPECT_FALSE(newer->stop.stop_requested());
     EXPECT_EQ(board.take_now(), newer);
