@@ -64,7 +64,8 @@ Meaning meaning_of(unsigned server_errno) noexcept {
         case CR_NET_PACKET_TOO_LARGE:
             return {Errc::too_large, Repeat::never, TransactionState::lost};
         default:
-            if (server_errno >= 2000 && server_errno < 3000) {  // CR_*: the client's own; the connection's state is unknown
+            if (server_errno >= 2000 &&
+                server_errno < 3000) {  // CR_*: the client's own; the connection's state is unknown
                 return {Errc::connection_lost, Repeat::reconnect, TransactionState::lost};
             }
             return {Errc::server, Repeat::never, TransactionState::intact};

@@ -29,7 +29,8 @@ void end_quietly(mysql::Session& session) noexcept {
 Handle::Handle(Transaction& transaction) noexcept
     : client_{transaction.session_ ? transaction.session_->client() : nullptr}, library_{client_library()} {}
 
-Transaction::Transaction(std::shared_ptr<mysql::Session> session) : session_{std::move(session)}, committed_{std::make_shared<bool>(false)} {
+Transaction::Transaction(std::shared_ptr<mysql::Session> session)
+    : session_{std::move(session)}, committed_{std::make_shared<bool>(false)} {
     session_->execute("START TRANSACTION", "begin");
 }
 

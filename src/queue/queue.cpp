@@ -156,7 +156,8 @@ private:
             partial_ = true;
             return first;
         } catch (const Error& error) {
-            if (!in_transaction_ && error.code() == Errc::connection_lost) {  // it may have got there, and then it counts
+            if (!in_transaction_ &&
+                error.code() == Errc::connection_lost) {  // it may have got there, and then it counts
                 mysql::rethrow_with(error, TransactionState::in_doubt, Repeat::never);
             }
             explain(error, client_, in_transaction_, partial_);
@@ -178,7 +179,8 @@ Queue::Queue(std::string name, QueueOptions options) {
     core::check_queue_name(kEnqueue, name);
     core::validate(options);
     store::Tables tables{options.prefix, options.database};
-    state_ = std::shared_ptr<State>{new State{.name = std::move(name), .options = std::move(options), .tables = std::move(tables)}};
+    state_ = std::shared_ptr<State>{
+        new State{.name = std::move(name), .options = std::move(options), .tables = std::move(tables)}};
 }
 
 const std::string& Queue::name() const noexcept { return state_->name; }

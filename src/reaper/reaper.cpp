@@ -96,7 +96,8 @@ void Reaper::Impl::round() {
         not_before = Clock::now() + std::max<Clock::duration>(options.grace - up, 0s);
     }
     const auto asked = Clock::now();
-    if (asked < not_before || !store::take_duty(session, tables, "reap", options.interval) || stood_still_since(asked)) {
+    if (asked < not_before || !store::take_duty(session, tables, "reap", options.interval) ||
+        stood_still_since(asked)) {
         return;
     }
     const ReapReport report = pass(true);
@@ -126,12 +127,14 @@ void Reaper::Impl::loop() noexcept {
         return backoff.next(random.uniform());
     };
     // Spread over a quarter of the interval, so that the reapers of many workers don't ask all at once.
-    std::chrono::microseconds next = std::chrono::duration_cast<std::chrono::microseconds>(options.interval * random.uniform());
+    std::chrono::microseconds next =
+        std::chrono::duration_cast<std::chrono::microseconds>(options.interval * random.uniform());
     while (wait(next)) {
         try {
             round();
             backoff.reset();
-            next = std::chrono::duration_cast<std::chrono::microseconds>(options.interval * (0.75 + 0.5 * random.uniform()));
+            next = std::chrono::duration_cast<std::chrono::microseconds>(options.interval *
+                                                                         (0.75 + 0.5 * random.uniform()));
         } catch (const Error& error) {
             report(error);
             link.recover(error);

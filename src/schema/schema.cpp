@@ -24,7 +24,8 @@ class MigrationLock {
 public:
     MigrationLock(mysql::Session& session, std::string_view prefix)
         : session_{session},
-          name_{fmt::format("CONCAT('commitq ',LEFT(SHA2(CONCAT(DATABASE(),'.',{}),256),40))", store::name_literal(prefix))} {
+          name_{fmt::format("CONCAT('commitq ',LEFT(SHA2(CONCAT(DATABASE(),'.',{}),256),40))",
+                            store::name_literal(prefix))} {
         mysql::Reply reply = session_.execute(fmt::format("SELECT GET_LOCK({},60)", name_), kMigrate);
         if (!reply.rows.next() || reply.rows.number(0) != 1) {
             throw Error{{.code = Errc::lock_timeout,
@@ -48,9 +49,10 @@ private:
 };
 
 [[noreturn]] void too_new(int version) {
-    throw Error{{.code = Errc::schema_too_new,
-                 .operation = std::string{kMigrate},
-                 .message = fmt::format("the tables have version {}, this library knows {}", version, Schema::kVersion)}};
+    throw Error{
+        {.code = Errc::schema_too_new,
+         .operation = std::string{kMigrate},
+         .message = fmt::format("the tables have version {}, this library knows {}", version, Schema::kVersion)}};
 }
 
 std::vector<std::string> statements_to(int version, std::string_view prefix, const store::Tables& tables) {

@@ -156,8 +156,8 @@ std::string claim_select_sql(const Tables& tables, const Claimant& claimant, con
         fmt::arg("max_attempts", claimant.max_attempts), fmt::arg("epoch", kNever), fmt::arg("jobs", tables.jobs),
         fmt::arg("queue", name_literal(range.queue)), fmt::arg("priority", range.priority),
         fmt::arg("from", range.from), fmt::arg("types", claimant.known_types),
-        fmt::arg("not_these",
-                 range.not_these.empty() ? std::string{} : fmt::format(" AND id NOT IN ({})", id_list(range.not_these))),
+        fmt::arg("not_these", range.not_these.empty() ? std::string{}
+                                                      : fmt::format(" AND id NOT IN ({})", id_list(range.not_these))),
         fmt::arg("limit", range.limit));
 }
 
@@ -171,7 +171,8 @@ std::string claim_update_sql(const Tables& tables, const Claimant& claimant, std
 }
 
 std::string read_payloads_sql(const Tables& tables, std::span<const std::uint64_t> payload_ids) {
-    return fmt::format("SELECT id,payload FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({})", tables.payloads, id_list(payload_ids));
+    return fmt::format("SELECT id,payload FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({})", tables.payloads,
+                       id_list(payload_ids));
 }
 
 namespace {
@@ -180,7 +181,7 @@ namespace {
 struct Selected {
     std::vector<ClaimedJob> jobs;
     std::vector<JobId> ids;
-    std::vector<std::size_t> sizes;  ///< Of the payloads, as their jobs say.
+    std::vector<std::size_t> sizes;                             ///< Of the payloads, as their jobs say.
     std::unordered_map<std::uint64_t, std::size_t> by_payload;  ///< payload id -> index in jobs
     std::vector<std::uint64_t> payload_ids;
     std::string last_available_at;

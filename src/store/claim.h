@@ -20,9 +20,9 @@ inline constexpr int kPriorities = 10;
 
 /// The earliest pending job of one queue and priority.
 struct Due {
-    std::size_t queue;         ///< Index into the queues asked for.
+    std::size_t queue;  ///< Index into the queues asked for.
     int priority;
-    std::string available_at;  ///< As the server prints it.
+    std::string available_at;      ///< As the server prints it.
     std::chrono::microseconds in;  ///< Until it is due, 0 or less when it is.
 };
 
@@ -48,8 +48,8 @@ struct ClaimRange {
     int priority;
     std::string_view from;  ///< available_at to begin at: skips entries that the server has not purged yet.
     int limit;
-    std::size_t byte_budget;             ///< Payload bytes; one job is taken even if it alone is above.
-    std::span<const JobId> not_these;    ///< Held by this process still.
+    std::size_t byte_budget;           ///< Payload bytes; one job is taken even if it alone is above.
+    std::span<const JobId> not_these;  ///< Held by this process still.
 };
 
 /// A job that this worker owns since the claim's COMMIT.

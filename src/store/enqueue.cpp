@@ -36,7 +36,8 @@ std::string insert_payloads_sql(const Tables& tables, std::span<const Insert> jo
 std::string insert_jobs_sql(const Tables& tables, std::string_view queue, std::span<const Insert> jobs,
                             std::span<const std::uint64_t> payload_ids) {
     std::string sql = fmt::format(
-        "INSERT INTO {} (queue,type,priority,max_attempts,available_at,created_at,payload_id,payload_size,payload,headers)"
+        "INSERT INTO {} "
+        "(queue,type,priority,max_attempts,available_at,created_at,payload_id,payload_size,payload,headers)"
         " VALUES ",
         tables.jobs);
     const std::string queue_literal = name_literal(queue);

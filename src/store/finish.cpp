@@ -59,9 +59,7 @@ std::vector<Group> group(const Tables& tables, const core::Token& owner, std::sp
 }
 
 /// The row after @p job was written, as `read_back` gives it: state is not running, and attempt is this.
-int attempt_afterwards(const Finish& job) {
-    return job.ending == Ending::snooze ? job.attempt - 1 : job.attempt;
-}
+int attempt_afterwards(const Finish& job) { return job.ending == Ending::snooze ? job.attempt - 1 : job.attempt; }
 
 struct RowState {
     std::string state;
@@ -133,8 +131,8 @@ std::string read_back_sql(const Tables& tables, const core::Token& owner, std::s
 
 // With the id alone the optimizer takes the index as covering and may read, and lock, all of it.
 std::string lock_held_sql(const Tables& tables, std::span<const JobId> ids) {
-    return fmt::format("SELECT id,state FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({}) FOR UPDATE SKIP LOCKED", tables.jobs,
-                       id_list(ids));
+    return fmt::format("SELECT id,state FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({}) FOR UPDATE SKIP LOCKED",
+                       tables.jobs, id_list(ids));
 }
 
 namespace {

@@ -18,9 +18,9 @@ namespace commitq::store {
 /// Where a running job goes.
 enum class Ending {
     complete,
-    retry,    ///< To pending after `delay`.
-    snooze,   ///< To pending after `delay`, and the attempt is given back.
-    bury,     ///< To dead.
+    retry,   ///< To pending after `delay`.
+    snooze,  ///< To pending after `delay`, and the attempt is given back.
+    bury,    ///< To dead.
     cancel,
     release,  ///< To pending at once, as if never claimed.
 };

@@ -31,20 +31,22 @@ std::vector<JobId> without(std::span<const JobId> ids, std::span<const JobId> ta
 
 std::string renew_select_sql(const Tables& tables, const core::Token& owner, std::span<const JobId> ids) {
     return fmt::format(
-        "SELECT id FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({}) AND state='running' AND owner={} FOR UPDATE SKIP LOCKED",
+        "SELECT id FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({}) AND state='running' AND owner={} FOR UPDATE SKIP "
+        "LOCKED",
         tables.jobs, id_list(ids), token_literal(owner));
 }
 
 std::string renew_update_sql(const Tables& tables, const core::Token& owner, std::span<const JobId> ids,
                              std::chrono::microseconds lease) {
     return fmt::format(
-        "UPDATE {} FORCE INDEX (PRIMARY) SET lease_until={} WHERE id IN ({}) AND state='running' AND owner={}", tables.jobs,
-        from_now(lease), id_list(ids), token_literal(owner));
+        "UPDATE {} FORCE INDEX (PRIMARY) SET lease_until={} WHERE id IN ({}) AND state='running' AND owner={}",
+        tables.jobs, from_now(lease), id_list(ids), token_literal(owner));
 }
 
 std::string still_owned_sql(const Tables& tables, const core::Token& owner, std::span<const JobId> ids) {
     return fmt::format(
-        "SELECT id,state='completed' FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({}) AND state IN ('running','completed')"
+        "SELECT id,state='completed' FROM {} FORCE INDEX (PRIMARY) WHERE id IN ({}) AND state IN "
+        "('running','completed')"
         " AND owner={}",
         tables.jobs, id_list(ids), token_literal(owner));
 }
@@ -57,9 +59,9 @@ RenewResult renew(mysql::Session& session, const Tables& tables, const core::Tok
     }
     auto replies = session.execute_all("START TRANSACTION;" + renew_select_sql(tables, owner, ids), kHeartbeat);
     result.renewed = read_ids(replies.back().rows);
-    session.execute_all(result.renewed.empty() ? "ROLLBACK"
-                                               : renew_update_sql(tables, owner, result.renewed, lease) + ";COMMIT",
-                        kHeartbeat);
+    session.execute_all(
+        result.renewed.empty() ? "ROLLBACK" : renew_update_sql(tables, owner, result.renewed, lease) + ";COMMIT",
+        kHeartbeat);
     if (const std::vector<JobId> missing = without(ids, result.renewed); !missing.empty()) {
         mysql::Reply reply = session.execute(still_owned_sql(tables, owner, missing), kHeartbeat);
         std::vector<JobId> ours;

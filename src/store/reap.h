@@ -32,7 +32,8 @@ ReapResult reap(mysql::Session& session, const Tables& tables, std::vector<JobId
 std::string take_duty_sql(const Tables& tables, std::string_view duty, std::chrono::microseconds interval);
 std::string duty_done_sql(const Tables& tables, std::string_view duty);
 /// Marks the duty as done now if it was due, and says whether it was: one of many processes does it.
-bool take_duty(mysql::Session& session, const Tables& tables, std::string_view duty, std::chrono::microseconds interval);
+bool take_duty(mysql::Session& session, const Tables& tables, std::string_view duty,
+               std::chrono::microseconds interval);
 
 std::string find_expired_sql(const Tables& tables, std::span<const std::string> queues, int limit,
                              std::span<const JobId> but = {});

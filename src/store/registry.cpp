@@ -11,13 +11,14 @@ namespace commitq::store {
 std::string upsert_worker_sql(const Tables& tables, const WorkerRow& worker) {
     return fmt::format(
         "INSERT INTO {workers} (token,host,pid,version,queues,started_at,heartbeat_at,lease_ms,held,completed,failed)"
-        " VALUES ({token},{host},{pid},'{version}',{queues},UTC_TIMESTAMP(6),UTC_TIMESTAMP(6),{lease},{held},{completed},"
-        "{failed}) ON DUPLICATE KEY UPDATE heartbeat_at=UTC_TIMESTAMP(6),held={held},completed={completed},failed={failed}",
+        " VALUES "
+        "({token},{host},{pid},'{version}',{queues},UTC_TIMESTAMP(6),UTC_TIMESTAMP(6),{lease},{held},{completed},"
+        "{failed}) ON DUPLICATE KEY UPDATE "
+        "heartbeat_at=UTC_TIMESTAMP(6),held={held},completed={completed},failed={failed}",
         fmt::arg("workers", tables.workers), fmt::arg("token", token_literal(worker.token)),
-        fmt::arg("host", name_literal(worker.host)), fmt::arg("pid", worker.pid),
-        fmt::arg("version", COMMITQ_VERSION), fmt::arg("queues", sql_bytes_literal(worker.queues.substr(0, 4096))),
-        fmt::arg("lease", worker.lease.count()), fmt::arg("held", worker.held),
-        fmt::arg("completed", worker.completed), fmt::arg("failed", worker.failed));
+        fmt::arg("host", name_literal(worker.host)), fmt::arg("pid", worker.pid), fmt::arg("version", COMMITQ_VERSION),
+        fmt::arg("queues", sql_bytes_literal(worker.queues.substr(0, 4096))), fmt::arg("lease", worker.lease.count()),
+        fmt::arg("held", worker.held), fmt::arg("completed", worker.completed), fmt::arg("failed", worker.failed));
 }
 
 std::string delete_worker_sql(const Tables& tables, const core::Token& token) {

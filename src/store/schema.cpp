@@ -38,17 +38,20 @@ void check_version(MYSQL* client, const Tables& tables, int expected, std::strin
         refuse(Errc::schema_missing, "there are no commitq tables here: run `commitq migrate`");
     }
     if (version < expected) {
-        refuse(Errc::schema_too_old, fmt::format("the tables have version {}, this library needs {}: run `commitq migrate`",
-                                                 version, expected));
+        refuse(
+            Errc::schema_too_old,
+            fmt::format("the tables have version {}, this library needs {}: run `commitq migrate`", version, expected));
     }
     if (version > expected) {
-        refuse(Errc::schema_too_new, fmt::format("the tables have version {}, this library knows {}: upgrade the library",
-                                                 version, expected));
+        refuse(
+            Errc::schema_too_new,
+            fmt::format("the tables have version {}, this library knows {}: upgrade the library", version, expected));
     }
 }
 
 std::string record_version_sql(const Tables& tables, int version) {
-    return fmt::format("INSERT IGNORE INTO {} (version,applied_at) VALUES ({},UTC_TIMESTAMP(6))", tables.schema, version);
+    return fmt::format("INSERT IGNORE INTO {} (version,applied_at) VALUES ({},UTC_TIMESTAMP(6))", tables.schema,
+                       version);
 }
 
 std::string probe_sql(const Tables& tables, bool skip_locked) {

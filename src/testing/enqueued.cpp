@@ -61,8 +61,8 @@ void Enqueued::expect(std::size_t count, const Filter& filter) const {
     }
     throw Error{{.code = Errc::wrong_state,
                  .operation = std::string{kOperation},
-                 .message = fmt::format("expected {} jobs of queue '{}' and type '{}', found {}; enqueued were:{}", count,
-                                        filter.queue, filter.type, found.size(), list)}};
+                 .message = fmt::format("expected {} jobs of queue '{}' and type '{}', found {}; enqueued were:{}",
+                                        count, filter.queue, filter.type, found.size(), list)}};
 }
 
 }  // namespace commitq::testing

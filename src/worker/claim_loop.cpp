@@ -63,14 +63,13 @@ private:
         while (const auto target = plan_.next()) {
             const std::vector<JobId> not_these = engine_.board.not_to_claim();
             const auto sent = Clock::now();  // before the server sets the lease: the local deadline is the earlier one
-            store::ClaimResult result =
-                store::claim(session, engine_.tables, engine_.claimant,
-                             {.queue = engine_.options.queues[target->queue],
-                              .priority = target->priority,
-                              .from = target->from,
-                              .limit = wanted,
-                              .byte_budget = kBytesPerClaim,
-                              .not_these = not_these});
+            store::ClaimResult result = store::claim(session, engine_.tables, engine_.claimant,
+                                                     {.queue = engine_.options.queues[target->queue],
+                                                      .priority = target->priority,
+                                                      .from = target->from,
+                                                      .limit = wanted,
+                                                      .byte_budget = kBytesPerClaim,
+                                                      .not_these = not_these});
             plan_.claimed(*target, result.last_available_at, result.more);
             if (!result.jobs.empty()) {
                 hand_over(std::move(result.jobs), sent + engine_.options.lease);
@@ -111,8 +110,7 @@ private:
         std::vector<store::Finish> finishes;
         finishes.reserve(runs.size());
         for (const auto& run : runs) {
-            finishes.push_back(
-                {.id = run->job.id, .attempt = run->job.attempt, .ending = store::Ending::release});
+            finishes.push_back({.id = run->job.id, .attempt = run->job.attempt, .ending = store::Ending::release});
         }
         std::vector<store::Written> results;
         // Tried once at the least, however short the deadline of the shutdown is.

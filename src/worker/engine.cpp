@@ -77,8 +77,10 @@ Engine::Engine(const ConnectOptions& connect_options, const WorkerOptions& worke
       complete_link{connection},
       heartbeat_link{connection},
       sessions{std::make_shared<SessionPool>(connection)},
-      services{std::make_shared<const Services>(Services{
-          .tables = tables, .owner = owner, .open_session = [pool = sessions](bool fresh) { return pool->take(fresh); }})} {}
+      services{std::make_shared<const Services>(
+          Services{.tables = tables, .owner = owner, .open_session = [pool = sessions](bool fresh) {
+                       return pool->take(fresh);
+                   }})} {}
 
 void Engine::prepare() {
     mysql::Session& claim = claim_link.session();
@@ -184,9 +186,9 @@ void Engine::tell_finished(const Run& run, const store::Finish& finish) noexcept
     // The reason is the handler's text and may hold anything: it is in the table, not in the log.
     log(options, finish.ending == Ending::bury ? spdlog::level::err : spdlog::level::debug,
         "commitq: job {} ({}) attempt {} {}", run.job.id, run.job.type, run.job.attempt,
-        done                             ? "completed"
-        : finish.ending == Ending::retry ? "failed, to be retried"
-        : finish.ending == Ending::bury  ? "failed, dead"
+        done                              ? "completed"
+        : finish.ending == Ending::retry  ? "failed, to be retried"
+        : finish.ending == Ending::bury   ? "failed, dead"
         : finish.ending == Ending::snooze ? "snoozed"
                                           : "cancelled");
     if (!options.observer) {

@@ -19,9 +19,8 @@ using Runs = std::vector<std::shared_ptr<Run>>;
 /// Those of @p runs whose ids are in @p ids, which are sorted.
 Runs with_ids(std::span<const std::shared_ptr<Run>> runs, const std::vector<JobId>& ids) {
     Runs found;
-    std::copy_if(runs.begin(), runs.end(), std::back_inserter(found), [&](const auto& run) {
-        return std::binary_search(ids.begin(), ids.end(), run->job.id);
-    });
+    std::copy_if(runs.begin(), runs.end(), std::back_inserter(found),
+                 [&](const auto& run) { return std::binary_search(ids.begin(), ids.end(), run->job.id); });
     return found;
 }
 
@@ -48,7 +47,8 @@ void heartbeat_loop(Engine& engine) noexcept {
     const mysql::ThreadScope thread;
     const auto interval = core::heartbeat_interval(engine.options);
     // Several tries fit into one lease, however long the interval is.
-    Steps steps{engine, engine.heartbeat_link, "heartbeat", std::min<std::chrono::milliseconds>(interval / 4, std::chrono::seconds{1})};
+    Steps steps{engine, engine.heartbeat_link, "heartbeat",
+                std::min<std::chrono::milliseconds>(interval / 4, std::chrono::seconds{1})};
     auto next = Clock::now() + interval;
     while (engine.board.wait_heartbeat(next)) {
         const auto began = Clock::now();

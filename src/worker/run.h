@@ -48,7 +48,8 @@ public:
     }
 
     [[nodiscard]] JobEvent event() const {
-        return {.id = job.id, .queue = job.queue, .type = job.type, .attempt = job.attempt, .wait = job.wait, .run = ran};
+        return {
+            .id = job.id, .queue = job.queue, .type = job.type, .attempt = job.attempt, .wait = job.wait, .run = ran};
     }
 
     store::ClaimedJob job;
@@ -60,8 +61,8 @@ public:
     std::chrono::microseconds ran{0};
 
     // Set by the handler's thread in complete_in.
-    bool completed_in = false;                  ///< The completion is part of a transaction of the handler's.
-    std::shared_ptr<const bool> committed_in{}; ///< Whether that committed; null for a caller's connection.
+    bool completed_in = false;                   ///< The completion is part of a transaction of the handler's.
+    std::shared_ptr<const bool> committed_in{};  ///< Whether that committed; null for a caller's connection.
 };
 
 }  // namespace commitq::worker

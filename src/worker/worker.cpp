@@ -34,7 +34,10 @@ void refuse_after_fork(pid_t used_by, std::string_view operation) {
 worker::Registered fill_in(Handler handler, const HandlerOptions& options, const WorkerOptions& defaults) {
     RetryPolicy retry = options.retry.value_or(defaults.retry);
     const int max_attempts = options.max_attempts.value_or(retry.max_attempts().value_or(defaults.max_attempts));
-    return {.handler = std::move(handler), .retry = std::move(retry), .max_attempts = max_attempts, .timeout = options.timeout};
+    return {.handler = std::move(handler),
+            .retry = std::move(retry),
+            .max_attempts = max_attempts,
+            .timeout = options.timeout};
 }
 
 ReaperOptions reaper_options(const WorkerOptions& options) {
@@ -138,9 +141,8 @@ void Worker::start() {
     const mysql::ThreadScope thread;
     auto engine = std::make_shared<worker::Engine>(impl_->connection, impl_->options, impl_->handlers);
     engine->prepare();
-    auto reaper = impl_->options.reaper
-                      ? std::make_unique<Reaper>(impl_->connection, reaper_options(impl_->options))
-                      : nullptr;
+    auto reaper =
+        impl_->options.reaper ? std::make_unique<Reaper>(impl_->connection, reaper_options(impl_->options)) : nullptr;
     try {
         spawn_threads(engine, impl_->handler_threads, impl_->loop_threads);
         if (reaper) {
@@ -252,7 +254,8 @@ Outcome Worker::perform(std::string_view type, std::string_view payload, const E
                      .max_attempts = options.max_attempts.value_or(found->second->max_attempts),
                      .payload = std::string{payload},
                      .created_at = std::chrono::system_clock::now()},
-                    found->second, without_database};
+                    found->second,
+                    without_database};
     run.headers = options.headers;
     return worker::run_handler(run);
 }

@@ -6,9 +6,9 @@
 #include <core/thread_pack.h>
 #include <worker/engine.h>
 
+#include <sys/types.h>
 #include <atomic>
 #include <memory>
-#include <sys/types.h>
 
 namespace commitq {
 

@@ -76,10 +76,11 @@ void fill(Database& database, std::string_view queue, int count, int bytes) {
         "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5"
         " UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
     for (int done = 0; done < count; done += kStep) {
-        db.run(fmt::format("INSERT INTO commitq_jobs (queue,type,available_at,created_at,payload_size,payload)"
-                           " SELECT '{1}','t',UTC_TIMESTAMP(6),UTC_TIMESTAMP(6),{2},REPEAT('x',{2})"
-                           " FROM {3} a, {3} b, {3} c, {3} e LIMIT {0}",
-                           std::min(kStep, count - done), queue, bytes, kDigit));
+        db.run(
+            fmt::format("INSERT INTO commitq_jobs (queue,type,available_at,created_at,payload_size,payload)"
+                        " SELECT '{1}','t',UTC_TIMESTAMP(6),UTC_TIMESTAMP(6),{2},REPEAT('x',{2})"
+                        " FROM {3} a, {3} b, {3} c, {3} e LIMIT {0}",
+                        std::min(kStep, count - done), queue, bytes, kDigit));
     }
 }
 

@@ -69,7 +69,8 @@ double drain_with_processes(const Options& options, int processes, Report& repor
     const int jobs = options.rows(20'000);
     fill(database, "q", jobs, 200);
     Connection look{database.options()};
-    const long deadlocks = look.number("SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME='lock_deadlocks'");
+    const long deadlocks =
+        look.number("SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME='lock_deadlocks'");
     std::vector<std::unique_ptr<WorkerProcess>> workers;
     const double seconds = seconds_of([&] {
         for (int i = 0; i < processes; ++i) {
@@ -78,10 +79,9 @@ double drain_with_processes(const Options& options, int processes, Report& repor
         test::eventually([&] { return database.count("completed") == jobs; }, std::chrono::minutes{5});
     });
     workers.clear();
-    report.add("lock_errors",
-               static_cast<double>(look.number("SELECT COUNT FROM information_schema.INNODB_METRICS"
-                                               " WHERE NAME='lock_deadlocks'") -
-                                   deadlocks));
+    report.add("lock_errors", static_cast<double>(look.number("SELECT COUNT FROM information_schema.INNODB_METRICS"
+                                                              " WHERE NAME='lock_deadlocks'") -
+                                                  deadlocks));
     return jobs / seconds;
 }
 
@@ -99,15 +99,14 @@ Report drain(const Options& options) {
             side(database);
         };
     };
-    in_turn(options, {fresh([&](Database& database) {
-                          const Drained drained = drain_once(database, jobs);
-                          report.add("drain_jobs_per_s", drained.jobs_per_s);
-                          report.add("client_cpu_us_per_job", drained.cpu_us_per_job);
-                          report.add("round_trips_per_job", drained.statements_per_job);
-                      }),
-                      fresh([&](Database& database) {
-                          report.add("floor_jobs_per_s", jobs / floor_drain(database, 2, 100));
-                      })});
+    in_turn(options,
+            {fresh([&](Database& database) {
+                 const Drained drained = drain_once(database, jobs);
+                 report.add("drain_jobs_per_s", drained.jobs_per_s);
+                 report.add("client_cpu_us_per_job", drained.cpu_us_per_job);
+                 report.add("round_trips_per_job", drained.statements_per_job);
+             }),
+             fresh([&](Database& database) { report.add("floor_jobs_per_s", jobs / floor_drain(database, 2, 100)); })});
     report.ratio("drain_vs_floor", "drain_jobs_per_s", "floor_jobs_per_s");
     return report;
 }

@@ -13,8 +13,7 @@ namespace {
 constexpr int kPayload = 200;
 
 /// Runs @p transactions business transactions on each of @p connections; @p second is what follows the business row.
-double transactions(Database& database, int connections, int count,
-                    const std::function<void(Connection&)>& second) {
+double transactions(Database& database, int connections, int count, const std::function<void(Connection&)>& second) {
     return seconds_of([&] {
         std::vector<std::thread> threads;
         for (int i = 0; i < connections; ++i) {

@@ -26,12 +26,15 @@ double claim_cost(Database& database) {
     const double seconds = seconds_of([&] {
         for (int i = 0; i < kClaims; ++i) {
             const auto due = store::look(session, tables, queues);
-            const auto at = std::find_if(due.begin(), due.end(), [](const store::Due& place) {
-                return place.priority == 5;
-            });
+            const auto at =
+                std::find_if(due.begin(), due.end(), [](const store::Due& place) { return place.priority == 5; });
             store::claim(session, tables, claimant,
-                         {.queue = "q", .priority = 5, .from = at->available_at, .limit = kBatch,
-                          .byte_budget = std::size_t{1} << 30U, .not_these = {}});
+                         {.queue = "q",
+                          .priority = 5,
+                          .from = at->available_at,
+                          .limit = kBatch,
+                          .byte_budget = std::size_t{1} << 30U,
+                          .not_these = {}});
         }
     });
     return seconds * 1e6 / kClaims;
@@ -41,8 +44,9 @@ double claim_cost(Database& database) {
 void many_completed(Database& database, int rows) {
     fill(database, "q", rows, 200);
     Connection db = database.connect();
-    db.run("UPDATE commitq_jobs SET state='completed', finished_at=UTC_TIMESTAMP(6), attempt=1, max_attempts=20,"
-           " owner=x'000102030405060708090A0B0C0D0E0F'");
+    db.run(
+        "UPDATE commitq_jobs SET state='completed', finished_at=UTC_TIMESTAMP(6), attempt=1, max_attempts=20,"
+        " owner=x'000102030405060708090A0B0C0D0E0F'");
 }
 
 void many_scheduled(Database& database, int rows) {
@@ -133,8 +137,7 @@ Report flat(const Options& options) {
     report.ratio("flat_queues", "claim_us_queues", "claim_us_empty");
     in_turn(options, {[&] {
                 Database database;
-                report.add("flat_purge_blocked",
-                           purge_blocked(database, options.rows(200'000), options.rows(10'000)));
+                report.add("flat_purge_blocked", purge_blocked(database, options.rows(200'000), options.rows(10'000)));
             }});
     return report;
 }

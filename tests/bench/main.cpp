@@ -21,9 +21,14 @@ URL: default COMMITQ_URL, such as under tests/with-server. Databases are made an
 --smoke      a hundredth of the rows, one round: does it work, not how fast
 )";
 
-const std::vector<std::pair<std::string, Report (*)(const Options&)>> kBenches = {
-    {"floor", commitq::bench::floor}, {"enqueue", enqueue}, {"drain", drain}, {"scale", scale},
-    {"flat", flat},   {"latency", latency}, {"bytes", bytes}, {"idle", idle}};
+const std::vector<std::pair<std::string, Report (*)(const Options&)>> kBenches = {{"floor", commitq::bench::floor},
+                                                                                  {"enqueue", enqueue},
+                                                                                  {"drain", drain},
+                                                                                  {"scale", scale},
+                                                                                  {"flat", flat},
+                                                                                  {"latency", latency},
+                                                                                  {"bytes", bytes},
+                                                                                  {"idle", idle}};
 
 [[noreturn]] void usage_error(const std::string& message) {
     fmt::print(stderr, "commitq-bench: {}\n\n{}", message, kUsage);

@@ -60,8 +60,9 @@ protected:
 };
 
 TEST_F(EnqueueOverABadNetwork, BrokenAtAnyStatement_TheTransactionIsLostWithAllItsRows) {
-    for (const std::string& word : {std::string{"version"}, std::string{"max_allowed_packet"},
-                                    std::string{"INSERT INTO `commitq_payloads`"}, std::string{"INSERT INTO `commitq_jobs`"}}) {
+    for (const std::string& word :
+         {std::string{"version"}, std::string{"max_allowed_packet"}, std::string{"INSERT INTO `commitq_payloads`"},
+          std::string{"INSERT INTO `commitq_jobs`"}}) {
         for (const Passage passage : {Passage::lose, Passage::lose_answer}) {
             SCOPED_TRACE(word + (passage == Passage::lose ? " lost" : "'s answer lost"));
             const mysql::Session session{proxy.options(), mysql::Purpose::handler};

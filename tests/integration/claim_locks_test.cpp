@@ -28,7 +28,8 @@ protected:
 
     /// Opens a claim's transaction and stops before its UPDATE. @returns the ids.
     std::vector<JobId> open_claim(mysql::Session& session, int limit) {
-        auto replies = session.execute_all("START TRANSACTION;" + store::claim_select_sql(tables, claimant, range(limit)), "claim");
+        auto replies = session.execute_all(
+            "START TRANSACTION;" + store::claim_select_sql(tables, claimant, range(limit)), "claim");
         std::vector<JobId> ids;
         while (replies.back().rows.next()) {
             ids.push_back(replies.back().rows.number(0));
@@ -56,6 +57,41 @@ TEST_F(ClaimLocks, C1_FilesortClaimLocksEverything_ASecondWorkerGetsTheOtherJobs
     }
     const auto others = open_claim(second, 10);
     EXPECT_EQ(others, (std::vector<JobId>{ids.begin() + 2, ids.end()}));
+}
+
+TEST_F(ClaimLocks, C1_RowsThatAreLookedAtAndNotTakenAreNotLocked) {
+    const auto unknown = database.enqueue_many("q", "later-version", 5);
+    const auto ids = database.enqueue_many("q", "t", 3);
+    Connection another = database.connect();
+    const auto is_free = [&](JobId id) {
+        return another.rows(fmt::format("SELECT id FROM commitq_jobs WHERE id={} FOR UPDATE SKIP LOCKED", id)).size() ==
+               1;
+    };
+    EXPECT_EQ(open_claim(first, 2), (std::vector<JobId>{ids[0], ids[1]}));
+    EXPECT_FALSE(is_free(ids[0]));
+    EXPECT_FALSE(is_free(ids[1]));
+    EXPECT_TRUE(is_free(ids[2]));
+    // MariaDB keeps the locks of rows that it read by a secondary index and that did not match until the claim's end.
+    for (const JobId id : unknown) {
+        EXPECT_EQ(is_free(id), !database.is_mariadb());
+    }
+    first.execute("ROLLBACK", "test");
+    for (const JobId id : unknown) {
+        EXPECT_TRUE(is_free(id));
+    }
+}
+
+// What the tests around it would look like if they could not see the fault.
+TEST_F(ClaimLocks, C2_AtRepeatableReadTheSameClaimWouldBlockProducers) {
+    first.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "test");
+    EXPECT_TRUE(open_claim(first, 10).empty());
+    Connection producer = database.connect();
+    producer.run("SET SESSION innodb_lock_wait_timeout = 1");
+    const Queue queue{"r"};
+    producer.run("START TRANSACTION");
+    const auto error = thrown([&] { queue.enqueue(producer, "t", "{}"); });
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code(), Errc::lock_timeout);
 }
 
 TEST_F(ClaimLocks, C2_ClaimBlocksProducers_EnqueueNeverWaitsForAnOpenClaim) {
@@ -102,6 +138,27 @@ TEST_F(ClaimLocks, C3_NotDueJobsInTheWay_AClaimReadsNoneOfThem) {
     EXPECT_EQ(rows_read(900), few);
 }
 
+TEST_F(ClaimLocks, ALateRowBeforeTheHintIsFoundByTheNextLook) {
+    Connection late = database.connect();
+    late.run("START TRANSACTION");
+    const JobId early = Queue{"q"}.enqueue(late, "t", "{}");
+    database.enqueue_many("q", "t", 3);
+    const auto claimed = store::claim(first, tables, claimant, range(10));
+    EXPECT_EQ(claimed.jobs.size(), 3U);
+    late.run("COMMIT");
+
+    auto behind = range(10);
+    behind.from = claimed.last_available_at;
+    EXPECT_TRUE(store::claim(first, tables, claimant, behind).jobs.empty()) << "it stands before the hint";
+    const std::vector<std::string> queues{"q"};
+    const auto due = store::look(first, tables, queues);
+    ASSERT_EQ(due.size(), 1U);
+    behind.from = due[0].available_at;
+    const auto found = store::claim(first, tables, claimant, behind);
+    ASSERT_EQ(found.jobs.size(), 1U);
+    EXPECT_EQ(found.jobs[0].id, early);
+}
+
 TEST_F(ClaimLocks, JobsOfUnknownTypesAreLeftAlone) {
     const JobId unknown = database.enqueue("q", "later-version");
     const JobId known = database.enqueue("q", "t");
@@ -129,26 +186,38 @@ TEST_F(ClaimLocks, LargePayloadsAreClaimedUpToTheBudgetAndAtLeastOne) {
     EXPECT_EQ(database.violations(), "");
 }
 
-TEST_F(ClaimLocks, C9_SkipLockedIgnoredByTheServer_IsFoundOut) {
-    EXPECT_NO_THROW(store::probe_skip_locked(first, second, tables));
-    ConnectOptions direct = database.tcp_options();
-    direct.tls = TlsMode::off;
-    PacketProxy drops_the_words{direct, [](std::string& packet) {
-                                    replace_words(packet, " SKIP LOCKED", "");
-                                    return Passage::pass;
-                                }};
-    mysql::Session holder{drops_the_words.options(), mysql::Purpose::library};
-    mysql::Session passer{drops_the_words.options(), mysql::Purpose::library};
-    const auto error = thrown([&] { store::probe_skip_locked(holder, passer, tables); });
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code(), Errc::unsupported_server);
+/// A server that takes the words for something else: what stands in their place makes the server behind the proxy behave so.
+struct OtherServer {
+    const char* name;
+    const char* instead_of_for_update_skip_locked;
+};
 
-    Worker worker{drops_the_words.options(), {.queues = {"q"}}};
-    worker.on("t", [](JobContext&) { return Outcome::done(); });
-    const auto refused = thrown([&] { worker.start(); });
-    ASSERT_TRUE(refused.has_value());
-    EXPECT_EQ(refused->code(), Errc::unsupported_server);
+class C9_SkipLocked : public ClaimLocks, public ::testing::WithParamInterface<OtherServer> {};
+
+TEST_P(C9_SkipLocked, IgnoredByTheServer_AWorkerRefusesToStart) {
+    EXPECT_NO_THROW(store::probe_skip_locked(first, second, tables)) << "the server itself is fine";
+    PacketProxy proxy{database.tcp_options(), [](std::string& packet) {
+                          replace_words(packet, "FOR UPDATE SKIP LOCKED", GetParam().instead_of_for_update_skip_locked);
+                          return Passage::pass;
+                      }};
+    Worker worker{proxy.options(), {.queues = {"q"}}};
+    worker.on("t", [](JobContext&) {
+        ADD_FAILURE() << "a job ran";
+        return Outcome::done();
+    });
+    database.enqueue("q", "t");
+    const auto error = thrown([&] { worker.start(); });
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code(), Errc::unsupported_server) << error->what();
+    EXPECT_NE(std::string_view{error->what()}.find("SKIP LOCKED"), std::string_view::npos) << error->what();
+    EXPECT_EQ(database.count("pending"), 1);
+    EXPECT_TRUE(second.execute(store::probe_sql(tables, true), "test").rows.size() == 1) << "no lock is left behind";
 }
+
+INSTANTIATE_TEST_SUITE_P(Servers, C9_SkipLocked,
+                         ::testing::Values(OtherServer{"ThatWaits", "FOR UPDATE"}, OtherServer{"ThatLocksNothing", ""},
+                                           OtherServer{"ThatDoesNotKnowTheWords", "FOR UPDATE SKIP LOCKER"}),
+                         [](const auto& test) { return test.param.name; });
 
 TEST_F(ClaimLocks, MoreQueuesThanOneLookTakesAreAllSeen) {
     std::vector<std::string> queues;

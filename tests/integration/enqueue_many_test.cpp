@@ -37,8 +37,9 @@ std::vector<JobId> enqueue_committed(Connection& db, const Queue& queue, std::sp
 void expect_each_its_own(Database& database, std::span<const NewJob> jobs, std::span<const JobId> ids) {
     ASSERT_EQ(ids.size(), jobs.size());
     std::map<JobId, Row> rows;
-    for (Row& row : database.look().rows("SELECT id,type,priority,TIMESTAMPDIFF(SECOND,created_at,available_at),headers,"
-                                         "payload FROM commitq_jobs_view")) {
+    for (Row& row :
+         database.look().rows("SELECT id,type,priority,TIMESTAMPDIFF(SECOND,created_at,available_at),headers,"
+                              "payload FROM commitq_jobs_view")) {
         const JobId id = std::stoull(*row[0]);
         rows.emplace(id, std::move(row));
     }
@@ -84,7 +85,8 @@ TEST(EnqueueMany, ConcurrentProducersDoNotMixTheirJobsUp) {
     for (std::size_t i = 0; i < kThreads; ++i) {
         threads.emplace_back([&, i] {
             Connection db = database.connect();
-            db.run(fmt::format("SET SESSION auto_increment_increment={}, SESSION auto_increment_offset={}", i + 1, i + 1));
+            db.run(
+                fmt::format("SET SESSION auto_increment_increment={}, SESSION auto_increment_offset={}", i + 1, i + 1));
             for (std::size_t round = 0; round < kRounds; ++round) {
                 const auto jobs = mixed_jobs(fmt::format("{}-{}", i, round), 40);
                 const auto ids = enqueue_committed(db, queue, jobs);
@@ -164,8 +166,9 @@ TEST(EnqueueMany, OneBadJobAndNothingIsSent) {
 
 TEST(EnqueueMany, WhenALaterStatementFailsTheCallerIsToldThatAPartIsThere) {
     Database database;
-    database.look().run("CREATE TRIGGER refuse BEFORE INSERT ON commitq_jobs FOR EACH ROW IF NEW.type='refused' THEN"
-                        " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT='refused'; END IF");
+    database.look().run(
+        "CREATE TRIGGER refuse BEFORE INSERT ON commitq_jobs FOR EACH ROW IF NEW.type='refused' THEN"
+        " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT='refused'; END IF");
     Connection db = database.connect();
     const Queue queue{"q"};
     const std::string large(400'000, 'x');  // two fit into a statement

@@ -30,7 +30,8 @@ std::string all_bytes() {
 long payload_rows(Database& database) { return database.look().number("SELECT COUNT(*) FROM commitq_payloads"); }
 long job_rows(Database& database) { return database.look().number("SELECT COUNT(*) FROM commitq_jobs"); }
 
-JobId enqueue_committed(Connection& db, const Queue& queue, std::string_view payload, const EnqueueOptions& options = {}) {
+JobId enqueue_committed(Connection& db, const Queue& queue, std::string_view payload,
+                        const EnqueueOptions& options = {}) {
     db.run("START TRANSACTION");
     const JobId id = queue.enqueue(db, "t", payload, options);
     db.run("COMMIT");
@@ -76,7 +77,8 @@ TEST(Enqueue, AnAbsoluteTimeIsStoredToTheMicrosecond) {
 TEST(Enqueue, AnAbsoluteTimeInThePastMeansNow) {
     Database database;
     Connection db = database.connect();
-    const JobId id = enqueue_committed(db, Queue{"q"}, "", {.at = std::chrono::sys_days{std::chrono::year{1999} / 1 / 1}});
+    const JobId id =
+        enqueue_committed(db, Queue{"q"}, "", {.at = std::chrono::sys_days{std::chrono::year{1999} / 1 / 1}});
     EXPECT_EQ(database.job(id, "available_at=created_at"), "1");
 }
 
@@ -274,8 +276,10 @@ TEST(Enqueue, TheIdIsTheRealOneWhateverTheIncrement) {
     Connection db = database.connect();
     const Queue queue{"q"};
     for (const auto& [increment, offset] : {std::pair{1, 1}, {7, 3}, {2, 2}, {1, 1}}) {
-        db.run(fmt::format("SET SESSION auto_increment_increment={}, SESSION auto_increment_offset={}", increment, offset));
-        for (const std::string& payload : {fmt::format("short {}", increment), fmt::format("{} {}", increment, kLong)}) {
+        db.run(fmt::format("SET SESSION auto_increment_increment={}, SESSION auto_increment_offset={}", increment,
+                           offset));
+        for (const std::string& payload :
+             {fmt::format("short {}", increment), fmt::format("{} {}", increment, kLong)}) {
             EXPECT_EQ(database.job(enqueue_committed(db, queue, payload), "payload"), payload) << increment;
         }
     }
@@ -425,7 +429,8 @@ TEST(Enqueue, SendsInsertsAndNothingElse) {
         EXPECT_EQ(sent.since(), (Counters{{"Com_insert", 2}, {"Questions", 2}})) << size;
     }
     queue.enqueue(db, "t", std::string(16'385, 'x'));
-    EXPECT_EQ(sent.since(), (Counters{{"Com_insert", 2}, {"Com_select", 1}, {"Questions", 3}})) << "asks for the limits";
+    EXPECT_EQ(sent.since(), (Counters{{"Com_insert", 2}, {"Com_select", 1}, {"Questions", 3}}))
+        << "asks for the limits";
     db.run("COMMIT");
     sent.since();
     queue.enqueue_autocommit(db, "t", "x");

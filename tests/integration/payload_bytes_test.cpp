@@ -60,8 +60,8 @@ void expect_byte_exact(Database& database, const std::vector<std::string>& paylo
 TEST(PayloadBytes, C33_Over64KibWithoutStrictMode_IsNotCut) {
     Database database;
     std::vector<std::string> payloads;
-    for (const std::size_t size : {0UL, 1UL, 255UL, 256UL, 1'023UL, 1'024UL, 1'025UL, 65'534UL, 65'535UL, 65'536UL, 65'537UL,
-                                   1UL << 20U, (1UL << 20U) + 1, 3UL << 20U}) {
+    for (const std::size_t size : {0UL, 1UL, 255UL, 256UL, 1'023UL, 1'024UL, 1'025UL, 65'534UL, 65'535UL, 65'536UL,
+                                   65'537UL, 1UL << 20U, (1UL << 20U) + 1, 3UL << 20U}) {
         payloads.push_back(bytes_of(size));
     }
     expect_byte_exact(database, payloads);
@@ -88,14 +88,16 @@ TEST(PayloadBytes, C33_SixteenMibIsStoredExactlyAndOneByteMoreIsRefused) {
 
 TEST(PayloadBytes, C35_JsonStaysTheBytesThatItWas) {
     Database database;
-    expect_byte_exact(database, {R"({"b": 1, "a" : 2,  "a":3, "n": 1.00, "e": "\u00e9", "big": 12345678901234567890123})",
-                                 "{\"z\":1}\r\n", " [1 , 2]\t", "not json {", "\xEF\xBB\xBF{}", "null"});
+    expect_byte_exact(database,
+                      {R"({"b": 1, "a" : 2,  "a":3, "n": 1.00, "e": "\u00e9", "big": 12345678901234567890123})",
+                       "{\"z\":1}\r\n", " [1 , 2]\t", "not json {", "\xEF\xBB\xBF{}", "null"});
 }
 
 TEST(PayloadBytes, TextOfAnyEncodingStaysTheBytesThatItWas) {
     Database database;
-    expect_byte_exact(database, {"Zoë 😀 漢字", "\xE9t\xE9", "\xD6\xD0\xCE\xC4", "\x95\x5C\x83\x5C", "\xFF\xFE\x00\x01",
-                                 "a'b\"c`d\\e\\", "'); DROP TABLE commitq_jobs; --", "%s%n{}{0}", std::string("\0\0\0", 3)});
+    expect_byte_exact(database,
+                      {"Zoë 😀 漢字", "\xE9t\xE9", "\xD6\xD0\xCE\xC4", "\x95\x5C\x83\x5C", "\xFF\xFE\x00\x01",
+                       "a'b\"c`d\\e\\", "'); DROP TABLE commitq_jobs; --", "%s%n{}{0}", std::string("\0\0\0", 3)});
 }
 
 // ------------------------------------------------------------------------------------------------ names
@@ -142,10 +144,11 @@ TEST(PayloadBytes, C36_TypeNamesThatCollateEqualGoToDifferentHandlers) {
 
 TEST(PayloadBytes, C36_EveryColumnThatIsComparedIsComparedByteByByte) {
     Database database;
-    EXPECT_EQ(database.look().value("SELECT GROUP_CONCAT(CONCAT(table_name,'.',column_name,' ',collation_name))"
-                                    " FROM information_schema.columns WHERE table_schema=DATABASE() AND collation_name"
-                                    " IS NOT NULL AND collation_name NOT LIKE '%\\_bin' AND table_name NOT LIKE '%\\_view'"),
-              "");
+    EXPECT_EQ(
+        database.look().value("SELECT GROUP_CONCAT(CONCAT(table_name,'.',column_name,' ',collation_name))"
+                              " FROM information_schema.columns WHERE table_schema=DATABASE() AND collation_name"
+                              " IS NOT NULL AND collation_name NOT LIKE '%\\_bin' AND table_name NOT LIKE '%\\_view'"),
+        "");
 }
 
 TEST(PayloadBytes, NamesOfTheGreatestLengthFit) {
@@ -176,7 +179,8 @@ TEST(PayloadBytes, HeadersReachTheHandlerAsTheyWere) {
     for (const auto& [name, value] : headers) {
         bytes += name.size() + value.size() + 3;
     }
-    headers.emplace("filler", std::string(4'096 - bytes - std::string_view{"filler"}.size() - 3, 'f'));  // to the very limit
+    headers.emplace("filler",
+                    std::string(4'096 - bytes - std::string_view{"filler"}.size() - 3, 'f'));  // to the very limit
     database.enqueue("q", "t", "x", {.headers = headers});
     Worker worker{database.options(), {.queues = {"q"}}};
     worker.on("t", [&](JobContext& job) {
@@ -193,7 +197,8 @@ TEST(PayloadBytes, C38_ErrorTextThatCannotBeStored_TheTransitionSucceedsByEveryW
         {"emoji", "smtp 😀"},
         {"invalid", "a\xFF\xFE\xC3(\xE2\x82z"},
         {"long", std::string(100'000, 'x')},
-        {"long_emoji", [] {
+        {"long_emoji",
+         [] {
              std::string text;
              for (int i = 0; i < 25'000; ++i) {
                  text += "😀";
@@ -224,7 +229,8 @@ TEST(PayloadBytes, C38_ErrorTextThatCannotBeStored_TheTransitionSucceedsByEveryW
         EXPECT_EQ(database.job(id, "state"), state) << database.job(id, "type") << " " << database.job(id, "payload");
         EXPECT_LE(std::stoi(database.job(id, "COALESCE(CHAR_LENGTH(last_error),0)")), 1'000);
     }
-    EXPECT_EQ(database.look().number("SELECT COUNT(DISTINCT last_error) FROM commitq_jobs WHERE last_error='smtp 😀'"), 1);
+    EXPECT_EQ(database.look().number("SELECT COUNT(DISTINCT last_error) FROM commitq_jobs WHERE last_error='smtp 😀'"),
+              1);
     EXPECT_EQ(database.violations(), "");
 }
 

@@ -1,12 +1,17 @@
 // Creating the tables: twice, at once, after a crash halfway, and with a library of another version.
 #include "support/database.h"
+#include "support/private_server.h"
 #include "unit/thrown.h"
 
+#include <commitq/testing.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <mysql/session.h>
 #include <schema/migrations.h>
+#include <store/schema.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 
 namespace commitq::test {
@@ -14,7 +19,8 @@ namespace {
 
 long tables(Database& database, std::string_view prefix = "commitq_") {
     return database.look().number(fmt::format(
-        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema=DATABASE() AND table_name LIKE '{}%'", prefix));
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema=DATABASE() AND table_name LIKE '{}%'",
+        prefix));
 }
 
 TEST(SchemaTest, MigratesOnceAndThenHasNothingToDo) {
@@ -102,12 +108,14 @@ TEST_P(OtherVersion, IsAClearErrorEverywhereAndCostsNoTransaction) {
     EXPECT_EQ(code([&] { queue.enqueue_autocommit(db, "t", "{}"); }), expected) << "also the second time";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Schema, OtherVersion,
-    ::testing::Values(std::pair{"INSERT INTO commitq_schema VALUES (999,UTC_TIMESTAMP(6))", Errc::schema_too_new},
-                      std::pair{"DELETE FROM commitq_schema", Errc::schema_missing},
-                      std::pair{"DROP TABLE commitq_schema", Errc::schema_missing}),
-    [](const auto& test) { return test.index == 0 ? "TooNew" : test.index == 1 ? "HalfMigrated" : "Missing"; });
+INSTANTIATE_TEST_SUITE_P(Schema, OtherVersion,
+                         ::testing::Values(std::pair{"INSERT INTO commitq_schema VALUES (999,UTC_TIMESTAMP(6))",
+                                                     Errc::schema_too_new},
+                                           std::pair{"DELETE FROM commitq_schema", Errc::schema_missing},
+                                           std::pair{"DROP TABLE commitq_schema", Errc::schema_missing}),
+                         [](const auto& test) {
+                             return test.index == 0 ? "TooNew" : test.index == 1 ? "HalfMigrated" : "Missing";
+                         });
 
 TEST(SchemaTest, MigratingATooNewSchemaIsRefused) {
     Database database;
@@ -154,19 +162,76 @@ TEST(SchemaTest, AProducerWithInsertPrivilegesOnlyCanEnqueue) {
     database.look().run(fmt::format("DROP USER {}@'%'", user));
 }
 
-TEST(SchemaTest, WorksUnderARequiredPrimaryKeyAndSafeUpdates) {
-    Database database{false};
-    if (database.is_mariadb()) {
-        GTEST_SUCCEED() << "MariaDB has no sql_require_primary_key; its tables are the same";
+TEST(SchemaTest, AnOlderVersionThanTheLibrarysIsAClearError) {
+    Database database;
+    const mysql::Session session{database.options(), mysql::Purpose::library};
+    const auto error = thrown(
+        [&] { store::check_version(session.client(), store::Tables{"commitq_"}, Schema::kVersion + 1, "start"); });
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code(), Errc::schema_too_old);
+    EXPECT_NE(std::string_view{error->what()}.find("migrate"), std::string_view::npos) << error->what();
+}
+
+/// What a server's administrator may have set for all sessions.
+std::vector<std::string> strict_house_rules() {
+    const char* kind = std::getenv("COMMITQ_SERVER_KIND");  // NOLINT(concurrency-mt-unsafe)
+    const bool mariadb = kind != nullptr && std::string_view{kind} == "mariadb";
+    return {mariadb ? "--innodb-force-primary-key=ON" : "--sql-require-primary-key=ON",
+            "--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,HIGH_NOT_PRECEDENCE,IGNORE_SPACE",
+            "--transaction-isolation=SERIALIZABLE",
+            "--autocommit=OFF",
+            "--default-time-zone=+05:00",
+            "--auto-increment-increment=7",
+            "--auto-increment-offset=3",
+            "--character-set-server=latin1"};
+}
+
+TEST(SchemaTest, C37_AnsiQuotesSafeUpdatesAndMandatoryPrimaryKeysForAllSessions_EverythingWorks) {
+    const PrivateServer server{strict_house_rules()};
+    Connection{server.options()}.run("SET GLOBAL sql_safe_updates = 1");
+    Database database{server.options(), false};
+    Schema{database.options()}.migrate();
+    Connection db = database.connect();
+    ASSERT_EQ(db.value("SELECT @@sql_safe_updates+@@autocommit"), "1");
+    ASSERT_EQ(db.value("SELECT 'ab'='a'||'b'"), "1");
+
+    const Queue queue{"q"};
+    std::vector<JobId> ids;
+    const std::vector<std::string> payloads{"done", "done" + std::string(3'000, '\\'), "retry", "dead", "tx"};
+    db.run("START TRANSACTION");
+    for (const std::string& payload : payloads) {
+        ids.push_back(queue.enqueue(db, payload.substr(0, payload.find('\\')), payload));
     }
-    for (const std::string& statement : Schema{database.options()}.pending()) {
-        if (!database.is_mariadb()) {
-            database.look().run("SET SESSION sql_require_primary_key = 1");
-        }
-        database.look().run("SET SESSION sql_safe_updates = 1");
-        database.look().run(statement);
+    const std::vector<NewJob> many(20, NewJob{.type = "done", .payload = "many"});
+    const auto more = queue.enqueue_many(db, many);
+    db.run("COMMIT");
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        EXPECT_EQ(database.job(ids[i], "payload"), payloads[i]);
     }
-    EXPECT_EQ(Schema{database.options()}.version(), Schema::kVersion);
+    EXPECT_EQ(database.job(more.back(), "payload"), "many");
+
+    Worker worker{database.options(), {.queues = {"q"}, .lease = 2s, .retry = RetryPolicy::fixed(1h)}};
+    worker.on("done", [](JobContext&) { return Outcome::done(); });
+    worker.on("retry", [](JobContext&) { return Outcome::retry("it's \"no\" \\"); });
+    worker.on("dead", [](JobContext&) { return Outcome::dead("it's \"no\" \\"); });
+    worker.on("tx", [](JobContext& job) {
+        Transaction tx = job.begin();
+        job.complete_in(tx);
+        tx.commit();
+        return Outcome::done();
+    });
+    worker.start();
+    EXPECT_TRUE(eventually([&] { return database.count("completed") == 23 && database.count("dead") == 1; }));
+    EXPECT_TRUE(worker.stop(10s).clean);
+    EXPECT_EQ(database.job(ids[2], "last_error"), "it's \"no\" \\");
+
+    db.run(
+        "UPDATE commitq_jobs SET state='running',owner=x'01',attempt=1,max_attempts=9,started_at=UTC_TIMESTAMP(6),"
+        "lease_until=UTC_TIMESTAMP(6)-INTERVAL 1 SECOND WHERE id=" +
+        std::to_string(ids[2]));
+    db.run("COMMIT");
+    EXPECT_EQ(Reaper(database.options(), {}).reap_once().returned, 1U);
+    EXPECT_EQ(database.violations(), "");
 }
 
 }  // namespace

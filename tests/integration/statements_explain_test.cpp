@@ -28,15 +28,16 @@ constexpr std::string_view kDigits =
 void fill(Database& database, long total) {
     Connection& db = database.look();
     const long there = db.number("SELECT COUNT(*) FROM commitq_jobs");
-    const std::string numbers =
-        fmt::format("(SELECT a.d+10*b.d+100*c.d+1000*e.d+10000*f.d n FROM {0} a, {0} b, {0} c, {0} e, {0} f) numbers", kDigits);
-    db.run(fmt::format("INSERT INTO commitq_jobs (id,queue,type,state,priority,attempt,max_attempts,available_at,owner,"
-                       "lease_until,created_at,finished_at) SELECT n+1,IF(n%50=0,'r','q'),'t',"
-                       "CASE WHEN n%100 BETWEEN 10 AND 99 THEN 'completed' WHEN n%100<7 THEN 'pending' ELSE 'running' END,"
-                       "IF(n%7=0,n%10,5),1,20,UTC_TIMESTAMP(6)+INTERVAL IF(n%3=0,1,-1) DAY,x'01',"
-                       "IF(n%100 BETWEEN 7 AND 9,UTC_TIMESTAMP(6)+INTERVAL 30 SECOND,'1970-01-01'),UTC_TIMESTAMP(6),"
-                       "IF(n%100 BETWEEN 10 AND 99,UTC_TIMESTAMP(6),'1970-01-01') FROM {} WHERE n>={} AND n<{}",
-                       numbers, there, total));
+    const std::string numbers = fmt::format(
+        "(SELECT a.d+10*b.d+100*c.d+1000*e.d+10000*f.d n FROM {0} a, {0} b, {0} c, {0} e, {0} f) numbers", kDigits);
+    db.run(
+        fmt::format("INSERT INTO commitq_jobs (id,queue,type,state,priority,attempt,max_attempts,available_at,owner,"
+                    "lease_until,created_at,finished_at) SELECT n+1,IF(n%50=0,'r','q'),'t',"
+                    "CASE WHEN n%100 BETWEEN 10 AND 99 THEN 'completed' WHEN n%100<7 THEN 'pending' ELSE 'running' END,"
+                    "IF(n%7=0,n%10,5),1,20,UTC_TIMESTAMP(6)+INTERVAL IF(n%3=0,1,-1) DAY,x'01',"
+                    "IF(n%100 BETWEEN 7 AND 9,UTC_TIMESTAMP(6)+INTERVAL 30 SECOND,'1970-01-01'),UTC_TIMESTAMP(6),"
+                    "IF(n%100 BETWEEN 10 AND 99,UTC_TIMESTAMP(6),'1970-01-01') FROM {} WHERE n>={} AND n<{}",
+                    numbers, there, total));
     db.run(fmt::format("INSERT INTO commitq_payloads (id,payload) SELECT n+1,'' FROM {} WHERE n>={} AND n<{}", numbers,
                        there / 2, total / 2));
 }

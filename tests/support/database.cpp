@@ -152,11 +152,13 @@ std::string Database::violations() {
          fmt::format("(state IN ('completed','dead','cancelled')) <> (finished_at<>{})", kNever)},
         {"a completed job names who completed it", fmt::format("state='completed' AND (owner={} OR attempt=0)", zero)},
         {"a job that was never claimed has no trace of a claim",
-         fmt::format("attempt=0 AND state='pending' AND last_error IS NULL AND started_at<>{} AND owner={}", kNever, zero)},
+         fmt::format("attempt=0 AND state='pending' AND last_error IS NULL AND started_at<>{} AND owner={}", kNever,
+                     zero)},
         {"a claimed job knows its attempts", "attempt>0 AND max_attempts=0"},
-        {"the payload is in one place", "(payload_id=0 AND LENGTH(payload)<>payload_size) OR"
-                                        " (payload_id<>0 AND (LENGTH(payload)<>0 OR NOT EXISTS (SELECT 1 FROM"
-                                        " commitq_payloads p WHERE p.id=payload_id AND LENGTH(p.payload)=payload_size)))"},
+        {"the payload is in one place",
+         "(payload_id=0 AND LENGTH(payload)<>payload_size) OR"
+         " (payload_id<>0 AND (LENGTH(payload)<>0 OR NOT EXISTS (SELECT 1 FROM"
+         " commitq_payloads p WHERE p.id=payload_id AND LENGTH(p.payload)=payload_size)))"},
         {"a due job is not from the future", "state='completed' AND finished_at<started_at"},
     };
     std::string found;

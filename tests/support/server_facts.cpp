@@ -56,8 +56,9 @@ bool waits_for_a_lock(Connection& look, unsigned long connection_id) {
 }
 
 Variables session_variables(Connection& db) {
-    constexpr std::array<std::string_view, 8> kMoving{"timestamp",     "last_insert_id", "identity",     "insert_id",
-                                                      "warning_count", "error_count",    "statement_id", "in_transaction"};
+    constexpr std::array<std::string_view, 8> kMoving{"timestamp",    "last_insert_id", "identity",
+                                                      "insert_id",    "warning_count",  "error_count",
+                                                      "statement_id", "in_transaction"};
     Variables variables;
     for (const Row& row : db.rows("SHOW SESSION VARIABLES")) {
         const std::string name = row[0].value_or("");

@@ -1,0 +1,150 @@
+// Rows that are broken, and results that the server refuses: only the job in question suffers.
+#include "support/private_server.h"
+#include "support/recorder.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+namespace commitq::test {
+namespace {
+
+class WorkerData : public ::testing::Test {
+protected:
+    WorkerOptions options(WorkerOptions more = {}) {
+        more.queues = {"q"};
+        more.observer = recorder;
+        return more;
+    }
+
+    Database database;
+    std::shared_ptr<Recorder> recorder = std::make_shared<Recorder>();
+};
+
+TEST_F(WorkerData, C26_APayloadDeletedOrChangedByHand_MakesThatJobDeadAndNoOther) {
+    std::vector<JobId> ids;
+    for (int i = 0; i < 30; ++i) {
+        ids.push_back(database.enqueue("q", "t", std::string(static_cast<std::size_t>(2'000 + i), 'x')));
+    }
+    const auto payload_of = [&](JobId id) {
+        return database.look().value(fmt::format("SELECT payload_id FROM commitq_jobs WHERE id={}", id));
+    };
+    database.look().run("DELETE FROM commitq_payloads WHERE id=" + payload_of(ids[7]));
+    database.look().run("UPDATE commitq_payloads SET payload='short' WHERE id=" + payload_of(ids[8]));
+    const JobId cut = database.enqueue("q", "t", "inline");
+    database.look().run(fmt::format("UPDATE commitq_jobs SET payload='in' WHERE id={}", cut));
+    Runs runs;
+    Worker worker{database.options(), options()};
+    worker.on("t", [&](JobContext& job) {
+        runs.add(job.id());
+        return Outcome::done();
+    });
+    worker.start();
+    EXPECT_TRUE(eventually([&] { return database.count("completed") == 28 && database.count("dead") == 3; }));
+    EXPECT_TRUE(worker.stop(60s).clean);
+    for (const JobId id : {ids[7], ids[8], cut}) {
+        EXPECT_EQ(database.job(id, "state"), "dead");
+        EXPECT_NE(database.job(id, "last_error"), "");
+        EXPECT_EQ(database.job(id, "attempt"), "1");
+        EXPECT_EQ(runs.of(id), 0) << "the handler never sees half a payload";
+    }
+    EXPECT_EQ(recorder->error_text(), "");
+}
+
+TEST_F(WorkerData, HeadersBrokenByHandAreLeftOutAsFarAsTheyAreBroken) {
+    const JobId id = database.enqueue("q", "t", "{}", {.headers = {{"a", "1"}, {"b", "2"}}});
+    database.look().run(
+        fmt::format("UPDATE commitq_jobs SET headers=x'613A20310A00FF0A623A0A633A20330A' WHERE id={}", id));
+    Worker worker{database.options(), options()};
+    worker.on("t", [&](JobContext& job) {
+        EXPECT_EQ(job.headers(), (Headers{{"a", "1"}, {"b", ""}, {"c", "3"}}));
+        return Outcome::done();
+    });
+    EXPECT_EQ(worker.run_once(), 1U);
+}
+
+TEST_F(WorkerData, C26_AResultThatTheServerRefuses_KeepsNoOtherFromBeingWritten) {
+    Faults faults{database};
+    const auto ids = database.enqueue_many("q", "t", 100);
+    faults.arm("running", "completed", 1644, ids[50]);
+    std::atomic<int> bad_runs{0};
+    Worker worker{database.options(), options({.lease = 3s})};
+    worker.on("t", [&](JobContext& job) {
+        bad_runs += job.id() == ids[50] ? 1 : 0;
+        return Outcome::done();
+    });
+    worker.start();
+    EXPECT_TRUE(eventually([&] { return database.count("completed") == 99; }));
+    EXPECT_TRUE(eventually([&] { return recorder->count("lease_lost", ids[50]) >= 1; })) << "given up, for the reaper";
+    EXPECT_EQ(database.violations(), "");
+    faults.disarm();
+    EXPECT_TRUE(eventually([&] { return database.count("completed") == 100; }));
+    EXPECT_TRUE(worker.stop(60s).clean);
+    EXPECT_EQ(std::to_string(bad_runs), database.job(ids[50], "attempt"));
+    EXPECT_GE(bad_runs, 2);
+    EXPECT_EQ(database.look().number("SELECT COUNT(*) FROM commitq_jobs WHERE attempt<>1"), 1);
+    EXPECT_EQ(database.violations(), "");
+}
+
+TEST_F(WorkerData, C26_EachRefusedTransition_StopsNoOther) {
+    const std::vector<std::pair<std::string, Outcome>> kinds = {{"completed", Outcome::done()},
+                                                                {"pending", Outcome::retry("again", 1h)},
+                                                                {"dead", Outcome::dead("no")},
+                                                                {"cancelled", Outcome::cancel()}};
+    Faults faults{database};
+    for (const auto& [state, outcome] : kinds) {
+        const auto ids = database.enqueue_many("q", state, 30);
+        faults.arm("running", state, 1644, ids[3]);
+    }
+    Worker worker{database.options(), options({.reaper = false})};
+    for (const auto& [state, outcome] : kinds) {
+        worker.on(state, [outcome = outcome](JobContext&) { return outcome; });
+    }
+    worker.start();
+    for (const auto& [state, outcome] : kinds) {
+        EXPECT_TRUE(eventually([&] {
+            return database.look().number(
+                       fmt::format("SELECT COUNT(*) FROM commitq_jobs WHERE type='{}' AND state='{}' AND attempt=1",
+                                   state, state)) == 29;
+        })) << state;
+    }
+    EXPECT_TRUE(eventually([&] { return recorder->count("lease_lost") == 4; }));
+    EXPECT_TRUE(worker.stop(60s).clean);
+    EXPECT_EQ(database.count("running"), 4);
+    EXPECT_EQ(database.violations(), "");
+}
+
+// Each result is small enough, but all together are above what the server takes in one packet.
+TEST(WorkerPackets, ManyLongErrorTexts_AreWrittenInPiecesThatFit) {
+    const PrivateServer server{{"--max-allowed-packet=65536"}};
+    Database database{server.options()};
+    constexpr int kJobs = 200;
+    database.enqueue_many("q", "t", kJobs);
+    std::string text;
+    for (int i = 0; i < 1'000; ++i) {
+        text += "\xf0\x9f\x94\xa5";
+    }
+    const auto recorder = std::make_shared<Recorder>();
+    Runs runs;
+    Worker worker{database.options(), {.queues = {"q"}, .concurrency = 16, .observer = recorder}};
+    std::atomic<int> running{0};
+    Gate many;
+    worker.on("t", [&](JobContext& job) {
+        runs.add(job.id());
+        if (++running == 16) {
+            many.open();
+        }
+        many.wait();  // so that results come sixteen at once, 130 kB
+        return Outcome::dead(text);
+    });
+    worker.start();
+    EXPECT_TRUE(eventually([&] { return database.count("dead") == kJobs; }));
+    EXPECT_TRUE(worker.stop(60s).clean);
+    EXPECT_TRUE(runs.repeated().empty());
+    EXPECT_EQ(database.look().number("SELECT MIN(CHAR_LENGTH(last_error)) FROM commitq_jobs"), 1'000);
+    EXPECT_EQ(database.violations(), "");
+}
+
+}  // namespace
+}  // namespace commitq::test
