@@ -83,7 +83,8 @@ public:
 
     /// Adds one job to the transaction that is open on @p db.
     /// Round trips: one; two for a payload above 1 KiB, three above 16 KiB (the server is asked for its packet size).
-    /// The first call of a Queue also reads the schema's version.
+    /// The first call of a Queue also reads the schema's version; at REPEATABLE READ that fixes the transaction's snapshot,
+    /// if nothing has yet.
     /// @param db the connection, inside a transaction: one that the server says is open. With `autocommit=0` that is
     ///        after the first statement on a table, or after START TRANSACTION.
     /// @param type 1-128 printable ASCII characters without blanks; names the handler.

@@ -156,8 +156,8 @@ private:
             partial_ = true;
             return first;
         } catch (const Error& error) {
-            if (!in_transaction_ &&
-                error.code() == Errc::connection_lost) {  // it may have got there, and then it counts
+            if (!in_transaction_ && error.code() == Errc::connection_lost) {
+                // It may have got there, and then it counts.
                 mysql::rethrow_with(error, TransactionState::in_doubt, Repeat::never);
             }
             explain(error, client_, in_transaction_, partial_);
