@@ -15,7 +15,7 @@ step() {
   log=$(mktemp)
   # Not as part of a condition, in which bash would ignore failures inside COMMAND.
   set +e
-  (set -e && "$@") </dev/null 2>&1 | tee "$log"
+  (set -e; "$@") </dev/null 2>&1 | tee "$log"
   status=${PIPESTATUS[0]}
   set -e
   ((status == 0)) || result=FAILED

@@ -70,7 +70,8 @@ int socket_of(MYSQL* client) { return static_cast<int>(client->net.fd); }
 /// stands still for long; what waits is run again.
 constexpr std::string_view kLibrarySession =
     "SET SESSION autocommit = 1, SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION time_zone = '+00:00',"
-    " SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 5, SESSION sql_safe_updates = 0;"
+    " SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 5, SESSION sql_safe_updates = 0,"
+    " SESSION completion_type = 'NO_CHAIN';"
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
 }  // namespace

@@ -19,7 +19,7 @@ mysql::Session& require_open(const std::shared_ptr<mysql::Session>& session) {
 
 void end_quietly(mysql::Session& session) noexcept {
     try {
-        session.execute("ROLLBACK", "rollback");
+        session.execute("ROLLBACK AND NO CHAIN NO RELEASE", "rollback");
     } catch (...) {  // the connection is broken, and the server has rolled back
     }
 }
@@ -69,7 +69,8 @@ void Transaction::commit() {
     mysql::Session& session = require_open(session_);
     const std::shared_ptr<mysql::Session> ending = std::move(session_);
     try {
-        session.execute("COMMIT", "commit");
+        // Whatever the session's completion_type is: the connection goes back to the pool, with no transaction open.
+        session.execute("COMMIT AND NO CHAIN NO RELEASE", "commit");
     } catch (const Error& error) {
         if (!mysql::needs_reconnect(error)) {
             end_quietly(session);  // the server has, most likely; the session goes back to others

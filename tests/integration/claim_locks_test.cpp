@@ -11,6 +11,7 @@
 #include <store/schema.h>
 
 #include <algorithm>
+#include <ostream>
 
 namespace commitq::test {
 namespace {
@@ -190,6 +191,8 @@ TEST_F(ClaimLocks, LargePayloadsAreClaimedUpToTheBudgetAndAtLeastOne) {
 struct OtherServer {
     const char* name;
     const char* instead_of_for_update_skip_locked;
+
+    friend std::ostream& operator<<(std::ostream& out, const OtherServer& server) { return out << server.name; }
 };
 
 class C9_SkipLocked : public ClaimLocks, public ::testing::WithParamInterface<OtherServer> {};

@@ -126,9 +126,18 @@ void expire_leases(Database& database) {
         "UPDATE commitq_jobs SET lease_until=UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE state='running'");
 }
 
-std::vector<unsigned long> connections(Database& database, const std::vector<unsigned long>& but) {
+namespace {
+
+/// A connection that is none to the database, for any thread.
+Connection outside(const Database& database) {
+    ConnectOptions options = database.options();
+    options.database.clear();
+    return Connection{options};
+}
+
+std::vector<unsigned long> connections(Connection& admin, Database& database, const std::vector<unsigned long>& but) {
     std::vector<unsigned long> found;
-    for (const Row& row : database.look().rows("SHOW PROCESSLIST")) {
+    for (const Row& row : admin.rows("SHOW PROCESSLIST")) {
         const unsigned long id = std::strtoul(row[0].value_or("0").c_str(), nullptr, 10);
         if (row[3] == database.name() && id != database.look().id() &&
             std::find(but.begin(), but.end(), id) == but.end()) {
@@ -138,10 +147,18 @@ std::vector<unsigned long> connections(Database& database, const std::vector<uns
     return found;
 }
 
+}  // namespace
+
+std::vector<unsigned long> connections(Database& database, const std::vector<unsigned long>& but) {
+    Connection admin = outside(database);
+    return connections(admin, database, but);
+}
+
 int kill_connections(Database& database, const std::vector<unsigned long>& but) {
+    Connection admin = outside(database);
     int killed = 0;
-    for (const unsigned long id : connections(database, but)) {
-        killed += database.look().try_run(fmt::format("KILL {}", id)) == 0 ? 1 : 0;
+    for (const unsigned long id : connections(admin, database, but)) {
+        killed += admin.try_run(fmt::format("KILL {}", id)) == 0 ? 1 : 0;
     }
     return killed;
 }

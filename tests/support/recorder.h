@@ -115,10 +115,10 @@ private:
 /// Lets the leases of all running jobs run out at once, as if their workers had been silent for long.
 void expire_leases(Database& database);
 
-/// Ends all connections to the database but those of the tests' own.
+/// Ends all connections to the database but `Database::look`'s and the given ones. Any thread.
 /// @returns how many.
 int kill_connections(Database& database, const std::vector<unsigned long>& but = {});
-/// The connections to the database but those of the tests' own.
+/// The connections to the database but `Database::look`'s and the given ones. Any thread.
 std::vector<unsigned long> connections(Database& database, const std::vector<unsigned long>& but = {});
 
 /// Makes the server refuse changes of jobs' states, by a trigger: each kind of error, at each transition, whenever a test
