@@ -44,10 +44,11 @@ private:
         if (claim_known(session, wanted)) {
             return true;
         }
-        if (plan_.may_look(Clock::now())) {
-            look(session);
-        } else {
+        look_owed_ = !plan_.may_look(Clock::now());
+        if (look_owed_) {
             plan_.assume();
+        } else {
+            look(session);
         }
         return claim_known(session, wanted);
     }
@@ -95,6 +96,9 @@ private:
 
     void wait_for_work() {
         auto until = Clock::now() + idle_.next(steps_.random().uniform());
+        if (look_owed_) {  // a wake, perhaps, that came too early for the next look: it must not be lost
+            until = std::min(until, plan_.next_look());
+        }
         if (const auto due = plan_.next_due()) {
             until = std::min(until, std::max(*due, Clock::now()));
         }
@@ -134,6 +138,7 @@ private:
     ClaimPlan plan_;
     Steps steps_;
     core::Backoff idle_;
+    bool look_owed_ = false;  ///< The last look was put off, since looks are slow just now.
 };
 
 }  // namespace

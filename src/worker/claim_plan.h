@@ -26,6 +26,8 @@ public:
     /// A look is allowed again when 20 times its own cost has passed, so that a slow one (an old snapshot blocks the
     /// purge) takes a twentieth of the server's time at the most; a cheap one always.
     [[nodiscard]] bool may_look(core::Clock::time_point now) const;
+    /// When the next look is allowed.
+    [[nodiscard]] core::Clock::time_point next_look() const;
     /// While there is work: time for a look all the same, for better priorities, other queues and late commits.
     [[nodiscard]] bool should_look(core::Clock::time_point now) const;
 
@@ -58,8 +60,6 @@ private:
     using Queue = std::array<Place, store::kPriorities>;
 
     [[nodiscard]] std::optional<Target> next_of(std::size_t queue) const;
-    /// When the next look is allowed.
-    [[nodiscard]] core::Clock::time_point next_look() const;
 
     std::vector<Queue> queues_;
     QueueOrder order_;
