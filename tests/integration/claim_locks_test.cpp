@@ -224,6 +224,7 @@ INSTANTIATE_TEST_SUITE_P(Servers, C9_SkipLocked,
 
 TEST_F(ClaimLocks, MoreQueuesThanOneLookTakesAreAllSeen) {
     std::vector<std::string> queues;
+    queues.reserve(250);
     for (int i = 0; i < 250; ++i) {
         queues.push_back(fmt::format("queue-{}", i));
     }

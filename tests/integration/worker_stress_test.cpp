@@ -31,8 +31,9 @@ public:
 private:
     long count() {
         return database_.look().number(
-            "SELECT SUM(COUNT) FROM information_schema.INNODB_METRICS WHERE NAME IN"
-            " ('lock_deadlocks','lock_timeouts') AND STATUS='enabled' HAVING COUNT(*)=2");
+            fmt::format("SELECT SUM(COUNT) FROM information_schema.INNODB_METRICS WHERE NAME IN"
+                        " ('lock_deadlocks','lock_timeouts') AND {} HAVING COUNT(*)=2",
+                        database_.is_mariadb() ? "ENABLED=1" : "STATUS='enabled'"));
     }
     Database& database_;
     long before_ = 0;

@@ -10,7 +10,7 @@
 namespace commitq::test {
 namespace {
 
-std::atomic<long> seconds_ahead{0};
+std::atomic<long> seconds_ahead{0};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): the clock is global
 
 }  // namespace
 
@@ -21,6 +21,7 @@ ClockShift::~ClockShift() { seconds_ahead = 0; }
 }  // namespace commitq::test
 
 // The executable's definitions come before those of libc for every shared library too.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc has names of its own
 extern "C" {
 
 int clock_gettime(clockid_t clock, timespec* time) noexcept {
@@ -49,3 +50,4 @@ time_t time(time_t* result) noexcept {
 }
 
 }  // extern "C"
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
