@@ -61,7 +61,8 @@ public:
     void stop() noexcept;
 
     /// One pass now, on the calling thread, without grace and without regard to `interval`. Not while started.
-    /// @throws Error what `start` throws, and errors of the statements.
+    /// @throws Error what `start` throws, and errors of the statements; a job that the server refuses to change goes to the
+    ///         observer's `on_error` instead.
     ReapReport reap_once();
 
 private:

@@ -110,6 +110,8 @@ bool needs_reconnect(const Error& error) noexcept {
            error.transaction() == TransactionState::lost;
 }
 
+bool is_refusal(const Error& error) noexcept { return error.code() == Errc::server && error.repeat() == Repeat::never; }
+
 void rethrow_with(const Error& error, TransactionState transaction, Repeat repeat) {
     Error::Parts parts = error.parts();
     parts.transaction = transaction;

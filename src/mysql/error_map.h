@@ -22,6 +22,9 @@ Error error_of(MYSQL* client, std::string_view operation);
 /// True when the connection can't be used any more, or must not be: lost, or to a server that became read-only.
 bool needs_reconnect(const Error& error) noexcept;
 
+/// True when the server refuses the statement for good: something in it, such as one row of many, is to blame.
+bool is_refusal(const Error& error) noexcept;
+
 /// Throws @p error again with another idea of what is left of the transaction.
 [[noreturn]] void rethrow_with(const Error& error, TransactionState transaction, Repeat repeat);
 

@@ -37,7 +37,7 @@ void Link::recover(const Error& error) noexcept {
     bool usable = !needs_reconnect(error) && session->usable();
     if (usable) {
         try {
-            session->execute("ROLLBACK", "recover");
+            session->rollback("recover");
         } catch (...) {
             usable = false;
         }

@@ -153,6 +153,18 @@ std::vector<Reply> Session::execute_all(std::string_view sql, std::string_view o
     }
 }
 
+std::vector<Reply> Session::begin(const std::string& sql, std::string_view operation) {
+    return execute_all("SET SESSION wait_timeout=5;START TRANSACTION;" + sql, operation);
+}
+
+std::vector<Reply> Session::commit(const std::string& sql, std::string_view operation) {
+    return execute_all(sql + (sql.empty() ? "" : ";") + "COMMIT;SET SESSION wait_timeout=DEFAULT", operation);
+}
+
+void Session::rollback(std::string_view operation) {
+    execute_all("ROLLBACK;SET SESSION wait_timeout=DEFAULT", operation);
+}
+
 void Session::interrupt() noexcept {
     const std::scoped_lock lock{closing_};
     if (socket_ >= 0) {

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,13 @@ public:
     /// As the functions in statement.h; an error that ends the connection is remembered.
     Reply execute(std::string_view sql, std::string_view operation);
     std::vector<Reply> execute_all(std::string_view sql, std::string_view operation);
+
+    /// A transaction of several round trips: `begin` with its first statements, `commit` with its last ones, if any. When
+    /// nothing more comes for five seconds, the server ends it: the locks of a process that froze, or was cut off, must not
+    /// keep jobs from others until the server notices by itself, which takes hours (tests `KeepsNoJobFromOthersForLong`).
+    std::vector<Reply> begin(const std::string& sql, std::string_view operation);
+    std::vector<Reply> commit(const std::string& sql, std::string_view operation);
+    void rollback(std::string_view operation);
 
     [[nodiscard]] MYSQL* client() const noexcept { return client_.get(); }
     /// False after an error that ends the connection.

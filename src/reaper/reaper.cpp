@@ -5,6 +5,7 @@
 #include <core/options.h>
 #include <core/random.h>
 #include <core/thread_pack.h>
+#include <mysql/error_map.h>
 #include <mysql/link.h>
 #include <spdlog/logger.h>
 #include <store/reap.h>
@@ -35,6 +36,8 @@ struct Reaper::Impl {
     /// All batches of expired jobs there are. Ends early when stopping.
     /// @param with_grace ends also when the server stands still.
     ReapReport pass(bool with_grace);
+    /// One row that can't be changed is reported and passed over, and keeps no other from being reaped.
+    store::ReapResult reap_in_halves(std::vector<JobId> expired);
     /// Whether the server, asked something then, took so long that workers' renewals must have waited too: then there is
     /// grace again.
     bool stood_still_since(Clock::time_point asked);
@@ -70,12 +73,35 @@ ReapReport Reaper::Impl::pass(bool with_grace) {
         if (expired.empty() || (with_grace && stood_still_since(asked))) {
             break;
         }
-        const store::ReapResult batch = store::reap(link.session(), tables, std::move(expired));
+        const store::ReapResult batch = reap_in_halves(std::move(expired));
         total.returned += batch.report.returned;
         total.dead += batch.report.dead;
         passed_over.insert(passed_over.end(), batch.passed_over.begin(), batch.passed_over.end());
     } while (passed_over.size() <= kMostPassedOver && !stopping());
     return total;
+}
+
+store::ReapResult Reaper::Impl::reap_in_halves(std::vector<JobId> expired) {
+    mysql::Session& session = link.session();
+    try {
+        return store::reap(session, tables, expired);
+    } catch (const Error& error) {
+        if (!mysql::is_refusal(error)) {
+            throw;
+        }
+        session.rollback("reap");
+        if (expired.size() == 1) {
+            report(error);
+            return {.report = {}, .passed_over = std::move(expired)};
+        }
+    }
+    const auto middle = expired.begin() + static_cast<std::ptrdiff_t>(expired.size() / 2);
+    store::ReapResult first = reap_in_halves({expired.begin(), middle});
+    const store::ReapResult second = reap_in_halves({middle, expired.end()});
+    first.report.returned += second.report.returned;
+    first.report.dead += second.report.dead;
+    first.passed_over.insert(first.passed_over.end(), second.passed_over.begin(), second.passed_over.end());
+    return first;
 }
 
 bool Reaper::Impl::stood_still_since(Clock::time_point asked) {

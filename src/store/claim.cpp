@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <mysql/error_map.h>
 #include <store/claim.h>
 #include <store/sql.h>
 
@@ -224,17 +225,23 @@ Selected read_selected(mysql::Rows& rows, const ClaimRange& range) {
 }  // namespace
 
 ClaimResult claim(mysql::Session& session, const Tables& tables, const Claimant& claimant, const ClaimRange& range) {
-    std::vector<mysql::Reply> replies =
-        session.execute_all("START TRANSACTION;" + claim_select_sql(tables, claimant, range), kClaim);
+    std::vector<mysql::Reply> replies = session.begin(claim_select_sql(tables, claimant, range), kClaim);
     Selected selected = read_selected(replies.back().rows, range);
     if (selected.jobs.empty()) {
-        session.execute("ROLLBACK", kClaim);  // an open transaction would hold the table against DDL
+        session.rollback(kClaim);  // an open transaction would hold the table against DDL
         return {};
     }
     // Payloads are read before COMMIT: whatever fails, nothing has been claimed.
     const bool with_payloads = !selected.payload_ids.empty();
     const std::string read = with_payloads ? read_payloads_sql(tables, selected.payload_ids) + ";" : std::string{};
-    replies = session.execute_all(read + claim_update_sql(tables, claimant, selected.ids) + ";COMMIT", kClaim);
+    try {
+        replies = session.commit(read + claim_update_sql(tables, claimant, selected.ids), kClaim);
+    } catch (const Error& error) {
+        if (selected.ids.size() == 1 && mysql::is_refusal(error)) {
+            throw JobRefused{error, selected.ids.front()};
+        }
+        throw;
+    }
     if (with_payloads) {
         mysql::Rows& rows = replies.front().rows;
         while (rows.next()) {

@@ -1,6 +1,7 @@
 // Finding due jobs and taking them.
 #pragma once
 
+#include <commitq/error.h>
 #include <commitq/queue.h>
 #include <core/random.h>
 #include <mysql/session.h>
@@ -73,8 +74,19 @@ struct ClaimResult {
     bool more = false;                ///< The limit was reached: there may be more.
 };
 
+/// The server refuses to let this job be claimed; nothing was.
+class JobRefused : public Error {
+public:
+    JobRefused(const Error& error, JobId id) : Error{error}, id_{id} {}
+    [[nodiscard]] JobId id() const noexcept { return id_; }
+
+private:
+    JobId id_;
+};
+
 /// `claim_select`, `claim_update`: takes up to `limit` jobs; two round trips, one for an empty one's end.
-/// Throws Error: then nothing was claimed, or, when the connection broke in COMMIT, what was runs out with its lease.
+/// Throws JobRefused, when the server refuses the one job that it was about, or Error. Then nothing was claimed, or, when the
+/// connection broke in COMMIT, what was runs out with its lease.
 ClaimResult claim(mysql::Session& session, const Tables& tables, const Claimant& claimant, const ClaimRange& range);
 
 std::string claim_select_sql(const Tables& tables, const Claimant& claimant, const ClaimRange& range);

@@ -141,16 +141,17 @@ namespace {
 std::vector<Written> write(mysql::Session& session, const Tables& tables, const core::Token& owner,
                            std::span<const Finish> jobs, bool open) {
     const std::vector<Group> groups = group(tables, owner, jobs);
-    const bool enclose = open || groups.size() > 1;
-    std::string sql = enclose && !open ? "START TRANSACTION;" : "";
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-        sql += (i == 0 ? "" : ";") + groups[i].sql;
+    std::string sql;
+    for (const Group& group : groups) {
+        sql += (sql.empty() ? "" : ";") + group.sql;
     }
-    sql += enclose ? ";COMMIT" : "";
-    const std::vector<mysql::Reply> replies = session.execute_all(sql, kComplete);
+    const bool enclose = !open && groups.size() > 1;
+    const std::vector<mysql::Reply> replies =
+        open ? session.commit(sql, kComplete)
+             : session.execute_all(enclose ? "START TRANSACTION;" + sql + ";COMMIT" : sql, kComplete);
 
     std::vector<JobId> uncertain;
-    const std::size_t first = enclose && !open ? 1 : 0;
+    const std::size_t first = enclose ? 1 : 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
         if (replies[first + i].affected < groups[i].jobs.size()) {
             for (const std::size_t job : groups[i].jobs) {
@@ -182,8 +183,7 @@ std::vector<Written> finish(mysql::Session& session, const Tables& tables, const
 
 std::vector<Written> finish_unlocked(mysql::Session& session, const Tables& tables, const core::Token& owner,
                                      std::span<const Finish> jobs) {
-    std::vector<mysql::Reply> replies =
-        session.execute_all("START TRANSACTION;" + lock_held_sql(tables, ids_of(jobs)), kComplete);
+    std::vector<mysql::Reply> replies = session.begin(lock_held_sql(tables, ids_of(jobs)), kComplete);
     std::unordered_set<JobId> lockable;
     for (mysql::Rows& rows = replies.back().rows; rows.next();) {
         lockable.insert(rows.number(0));
@@ -196,7 +196,7 @@ std::vector<Written> finish_unlocked(mysql::Session& session, const Tables& tabl
     }
     std::vector<Written> of_now;
     if (now.empty()) {
-        session.execute("ROLLBACK", kComplete);
+        session.rollback(kComplete);
     } else {
         of_now = write(session, tables, owner, now, true);
     }

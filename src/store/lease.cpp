@@ -57,11 +57,10 @@ RenewResult renew(mysql::Session& session, const Tables& tables, const core::Tok
     if (ids.empty()) {
         return result;
     }
-    auto replies = session.execute_all("START TRANSACTION;" + renew_select_sql(tables, owner, ids), kHeartbeat);
+    auto replies = session.begin(renew_select_sql(tables, owner, ids), kHeartbeat);
     result.renewed = read_ids(replies.back().rows);
-    session.execute_all(
-        result.renewed.empty() ? "ROLLBACK" : renew_update_sql(tables, owner, result.renewed, lease) + ";COMMIT",
-        kHeartbeat);
+    session.commit(result.renewed.empty() ? std::string{} : renew_update_sql(tables, owner, result.renewed, lease),
+                   kHeartbeat);
     if (const std::vector<JobId> missing = without(ids, result.renewed); !missing.empty()) {
         mysql::Reply reply = session.execute(still_owned_sql(tables, owner, missing), kHeartbeat);
         std::vector<JobId> ours;

@@ -56,21 +56,21 @@ std::vector<JobId> find_expired(mysql::Session& session, const Tables& tables, s
 }
 
 ReapResult reap(mysql::Session& session, const Tables& tables, std::vector<JobId> candidates) {
-    auto replies = session.execute_all("START TRANSACTION;" + lock_expired_sql(tables, candidates), kReap);
+    auto replies = session.begin(lock_expired_sql(tables, candidates), kReap);
     std::vector<JobId> again;
     std::vector<JobId> dead;
     for (mysql::Rows& rows = replies.back().rows; rows.next();) {
         (rows.number(1) != 0 ? dead : again).push_back(rows.number(0));
         std::erase(candidates, rows.number(0));
     }
-    std::string sql;
+    std::vector<std::string> updates;
     if (!again.empty()) {
-        sql += reap_sql(tables, again, false) + ";";
+        updates.push_back(reap_sql(tables, again, false));
     }
     if (!dead.empty()) {
-        sql += reap_sql(tables, dead, true) + ";";
+        updates.push_back(reap_sql(tables, dead, true));
     }
-    session.execute_all(sql + "COMMIT", kReap);
+    session.commit(fmt::format("{}", fmt::join(updates, ";")), kReap);
     return {.report = {.returned = again.size(), .dead = dead.size()}, .passed_over = std::move(candidates)};
 }
 
@@ -87,9 +87,9 @@ std::string duty_done_sql(const Tables& tables, std::string_view duty) {
 
 bool take_duty(mysql::Session& session, const Tables& tables, std::string_view duty,
                std::chrono::microseconds interval) {
-    auto replies = session.execute_all("START TRANSACTION;" + take_duty_sql(tables, duty, interval), kReap);
+    auto replies = session.begin(take_duty_sql(tables, duty, interval), kReap);
     const bool due = replies.back().rows.size() > 0;
-    session.execute_all(due ? duty_done_sql(tables, duty) + ";COMMIT" : "ROLLBACK", kReap);
+    session.commit(due ? duty_done_sql(tables, duty) : std::string{}, kReap);
     return due;
 }
 

@@ -67,10 +67,10 @@ void probe_skip_locked(mysql::Session& holder, mysql::Session& passer, const Tab
                      .message = what + ": commitq needs MySQL 8.0.1 or MariaDB 10.6, or newer, and no proxy between"
                                        " that changes locking reads"}};
     };
-    holder.execute_all("START TRANSACTION;" + probe_sql(tables, false), kProbe);
+    holder.begin(probe_sql(tables, false), kProbe);
     bool passed = false;
     try {
-        auto replies = passer.execute_all("START TRANSACTION;" + probe_sql(tables, true), kProbe);
+        auto replies = passer.begin(probe_sql(tables, true), kProbe);
         passed = replies.back().rows.size() == 0;
     } catch (const Error& error) {
         constexpr unsigned kSyntaxError = 1064;
@@ -81,8 +81,8 @@ void probe_skip_locked(mysql::Session& holder, mysql::Session& passer, const Tab
             throw;
         }
     }
-    passer.execute("ROLLBACK", kProbe);
-    holder.execute("ROLLBACK", kProbe);
+    passer.rollback(kProbe);
+    holder.rollback(kProbe);
     if (!passed) {
         refuse("the server ignores SKIP LOCKED");
     }

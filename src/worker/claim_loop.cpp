@@ -3,6 +3,7 @@
 #include <worker/loop.h>
 
 #include <algorithm>
+#include <span>
 
 namespace commitq::worker {
 namespace {
@@ -11,6 +12,30 @@ using core::Clock;
 
 /// Payload bytes that one claim takes on, so that large payloads don't fill the memory.
 constexpr std::size_t kBytesPerClaim = std::size_t{16} << 20U;
+
+}  // namespace
+
+store::ClaimResult claim_from(Engine& engine, mysql::Session& session, const ClaimPlan::Target& target, int limit) {
+    std::vector<JobId> not_these = engine.board.not_to_claim();
+    engine.refusals.add_to(not_these, Clock::now());
+    limit = engine.refusals.limit(limit);
+    try {
+        store::ClaimResult result = store::claim(session, engine.tables, engine.claimant,
+                                                 {.queue = engine.options.queues[target.queue],
+                                                  .priority = target.priority,
+                                                  .from = target.from,
+                                                  .limit = limit,
+                                                  .byte_budget = kBytesPerClaim,
+                                                  .not_these = not_these});
+        engine.refusals.succeeded();
+        return result;
+    } catch (const Error& error) {
+        engine.refusals.failed(error, limit, Clock::now());
+        throw;
+    }
+}
+
+namespace {
 
 class Claimer {
 public:
@@ -62,15 +87,8 @@ private:
 
     bool claim_known(mysql::Session& session, int wanted) {
         while (const auto target = plan_.next()) {
-            const std::vector<JobId> not_these = engine_.board.not_to_claim();
             const auto sent = Clock::now();  // before the server sets the lease: the local deadline is the earlier one
-            store::ClaimResult result = store::claim(session, engine_.tables, engine_.claimant,
-                                                     {.queue = engine_.options.queues[target->queue],
-                                                      .priority = target->priority,
-                                                      .from = target->from,
-                                                      .limit = wanted,
-                                                      .byte_budget = kBytesPerClaim,
-                                                      .not_these = not_these});
+            store::ClaimResult result = claim_from(engine_, session, *target, wanted);
             plan_.claimed(*target, result.last_available_at, result.more);
             if (!result.jobs.empty()) {
                 hand_over(std::move(result.jobs), sent + engine_.options.lease);
@@ -107,10 +125,12 @@ private:
 
     /// At shutdown: what never started goes back without having used an attempt.
     void release_ready() {
-        const auto runs = engine_.board.take_ready();
-        if (runs.empty()) {
-            return;
+        if (const auto runs = engine_.board.take_ready(); !runs.empty()) {
+            release(runs);
         }
+    }
+
+    void release(std::span<const std::shared_ptr<Run>> runs) {
         std::vector<store::Finish> finishes;
         finishes.reserve(runs.size());
         for (const auto& run : runs) {
@@ -121,6 +141,13 @@ private:
         while (const auto wait = steps_.try_once([&] {
             results = store::finish(engine_.claim_link.session(), engine_.tables, engine_.owner, finishes);
         })) {
+            if (steps_.refused() && runs.size() > 1) {  // one of them is to blame: the others must not suffer
+                release(runs.first(runs.size() / 2));
+                return release(runs.subspan(runs.size() / 2));
+            }
+            if (steps_.refused()) {
+                return;  // its lease runs out
+            }
             if (!engine_.board.wait_closing(Clock::now() + *wait)) {
                 return;
             }

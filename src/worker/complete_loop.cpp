@@ -137,13 +137,12 @@ private:
                 return;
             }
             // Above the packet size, many results are refused that are none of them too large, or the server hangs up.
-            const bool refused = steps_.last() == Errc::server || steps_.last() == Errc::too_large;
             lost += steps_.last() == Errc::connection_lost ? 1 : 0;
-            if ((refused || lost == kHangUps) && results.size() > 1) {
+            if ((steps_.refused() || lost == kHangUps) && results.size() > 1) {
                 write_in_halves(std::move(results));  // one of them may be to blame: the others must not suffer
                 return;
             }
-            if (refused && ++refused_ >= kRefusals) {
+            if (steps_.refused() && ++refused_ >= kRefusals) {
                 refused_ = 0;
                 abandon(results);
                 return;

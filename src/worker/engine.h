@@ -11,6 +11,8 @@
 #include <store/registry.h>
 #include <store/tables.h>
 #include <worker/board.h>
+#include <worker/claim_plan.h>
+#include <worker/refusals.h>
 #include <worker/run.h>
 
 #include <atomic>
@@ -59,6 +61,7 @@ public:
     const core::Token owner;
     const store::Claimant claimant;
     Board board;
+    Refusals refusals;  ///< The claimer's.
 
     mysql::Link claim_link;
     mysql::Link complete_link;
@@ -101,6 +104,8 @@ std::vector<store::Finish> make_finishes(const std::vector<Finished>& results, c
 /// Writes results once. Throws Error. @returns one entry for each.
 std::vector<store::Written> write_results(Engine& engine, mysql::Session& session, const std::vector<Finished>& results,
                                           std::vector<store::Finish>& finishes, bool only_unlocked);
+/// Claims up to @p limit jobs from one place. Throws Error.
+store::ClaimResult claim_from(Engine& engine, mysql::Session& session, const ClaimPlan::Target& target, int limit);
 /// Claims one batch and runs it on this thread. Throws Error. @returns how many jobs ran.
 std::size_t run_inline(Engine& engine);
 /// One renewal of all that the board holds. Throws Error.

@@ -24,22 +24,42 @@ Runs with_ids(std::span<const std::shared_ptr<Run>> runs, const std::vector<JobI
     return found;
 }
 
+void renew(Engine& engine, mysql::Session& session, std::span<const std::shared_ptr<Run>> runs) {
+    std::vector<JobId> ids;
+    std::transform(runs.begin(), runs.end(), std::back_inserter(ids), [](const auto& run) { return run->job.id; });
+    const auto sent = Clock::now();
+    const store::RenewResult result = store::renew(session, engine.tables, engine.owner, ids, engine.options.lease);
+    engine.board.renewed(with_ids(runs, result.renewed), sent + engine.options.lease);
+    // Nobody can take these from us any more, however long their handlers run on.
+    engine.board.renewed(with_ids(runs, result.completed), Clock::time_point::max());
+    for (const auto& run : engine.board.lost(with_ids(runs, result.lost))) {
+        engine.tell_lost(*run);
+    }
+}
+
+/// One row that can't be changed costs its own lease, and not those of all the others.
+void renew_in_halves(Engine& engine, mysql::Session& session, std::span<const std::shared_ptr<Run>> runs) {
+    try {
+        return renew(engine, session, runs);
+    } catch (const Error& error) {
+        if (!mysql::is_refusal(error)) {
+            throw;
+        }
+        session.rollback("heartbeat");
+        if (runs.size() == 1) {
+            return engine.report("heartbeat", error);
+        }
+    }
+    renew_in_halves(engine, session, runs.first(runs.size() / 2));
+    renew_in_halves(engine, session, runs.subspan(runs.size() / 2));
+}
+
 }  // namespace
 
 void renew_all(Engine& engine, mysql::Session& session) {
     const Runs runs = engine.board.renewable();
     for (std::size_t first = 0; first < runs.size(); first += kRenewals) {
-        const auto part = std::span{runs}.subspan(first, std::min(kRenewals, runs.size() - first));
-        std::vector<JobId> ids;
-        std::transform(part.begin(), part.end(), std::back_inserter(ids), [](const auto& run) { return run->job.id; });
-        const auto sent = Clock::now();
-        const store::RenewResult result = store::renew(session, engine.tables, engine.owner, ids, engine.options.lease);
-        engine.board.renewed(with_ids(part, result.renewed), sent + engine.options.lease);
-        // Nobody can take these from us any more, however long their handlers run on.
-        engine.board.renewed(with_ids(part, result.completed), Clock::time_point::max());
-        for (const auto& run : engine.board.lost(with_ids(part, result.lost))) {
-            engine.tell_lost(*run);
-        }
+        renew_in_halves(engine, session, std::span{runs}.subspan(first, std::min(kRenewals, runs.size() - first)));
     }
 }
 

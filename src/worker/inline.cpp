@@ -15,13 +15,7 @@ std::vector<store::ClaimedJob> claim_some(Engine& engine, mysql::Session& sessio
     ClaimPlan plan{engine.options.queues.size(), engine.options.order};
     plan.looked(store::look(session, engine.tables, engine.options.queues), Clock::now(), Clock::duration::zero());
     while (const auto target = plan.next()) {
-        store::ClaimResult result = store::claim(session, engine.tables, engine.claimant,
-                                                 {.queue = engine.options.queues[target->queue],
-                                                  .priority = target->priority,
-                                                  .from = target->from,
-                                                  .limit = engine.options.batch,
-                                                  .byte_budget = std::size_t{16} << 20U,
-                                                  .not_these = {}});
+        store::ClaimResult result = claim_from(engine, session, *target, engine.options.batch);
         if (!result.jobs.empty()) {
             return std::move(result.jobs);
         }

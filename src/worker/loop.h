@@ -26,9 +26,7 @@ public:
             backoff_.reset();
             return std::nullopt;
         } catch (const Error& error) {
-            last_ = error.code();
-            engine_.report(loop_, error);
-            link_.recover(error);
+            failed(error, mysql::is_refusal(error) || error.code() == Errc::too_large);
         } catch (const std::exception& error) {  // out of memory, most likely
             unexpected(error.what());
         } catch (...) {
@@ -39,6 +37,8 @@ public:
 
     /// The code of the last error.
     [[nodiscard]] Errc last() const noexcept { return last_; }
+    /// Whether the last error will come again for the same step: something in it is to blame.
+    [[nodiscard]] bool refused() const noexcept { return refused_; }
     core::Random& random() noexcept { return random_; }
 
 private:
@@ -48,7 +48,12 @@ private:
                            .message = what,
                            .repeat = Repeat::reconnect,
                            .transaction = TransactionState::lost}};
+        failed(error, true);
+    }
+
+    void failed(const Error& error, bool refused) noexcept {
         last_ = error.code();
+        refused_ = refused;
         engine_.report(loop_, error);
         link_.recover(error);
     }
@@ -59,6 +64,7 @@ private:
     core::Backoff backoff_;
     core::Random random_{};
     Errc last_ = Errc::server;
+    bool refused_ = false;
 };
 
 }  // namespace commitq::worker

@@ -58,7 +58,7 @@ public:
     Headers headers{};
     std::stop_source stop{};
     std::atomic<StopReason> reason{StopReason::none};
-    std::chrono::microseconds ran{0};
+    std::atomic<std::chrono::microseconds> ran{};  ///< Told to the observer by whoever notices something, at any time.
 
     // Set by the handler's thread in complete_in.
     bool completed_in = false;                   ///< The completion is part of a transaction of the handler's.

@@ -164,14 +164,29 @@ struct LoopError {
 };
 std::ostream& operator<<(std::ostream& out, const LoopError& error) { return out << error.name; }
 
-class EveryLoop : public WorkerConnection, public ::testing::WithParamInterface<LoopError> {};
+class EveryLoop : public WorkerConnection, public ::testing::WithParamInterface<LoopError> {
+protected:
+    /// A job that a worker which died had claimed, its lease over. Nobody sees it before.
+    JobId orphan() {
+        Connection db = database.connect();
+        db.run("START TRANSACTION");
+        const JobId id = Queue{"q"}.enqueue(db, "t", "{}");
+        db.run(
+            fmt::format("UPDATE commitq_jobs SET state='running',owner=REPEAT('x',16),attempt=1,max_attempts=1000,"
+                        "started_at=UTC_TIMESTAMP(6),lease_until=UTC_TIMESTAMP(6) WHERE id={}",
+                        id));
+        db.run("COMMIT");
+        return id;
+    }
+};
 
 // Errors as they come: deadlock, lock wait, killed query, read-only after a failover (three kinds), killed connection,
 // shutdown, a storage engine out of order.
 constexpr std::array kErrors = {1213U, 1205U, 1317U, 1290U, 1792U, 1836U, 1927U, 1053U, 1030U};
 
 TEST_P(EveryLoop, C27_OneDatabaseError_EndsNoLoop) {
-    const auto& [name, loop, from, to] = GetParam();
+    const std::string loop = GetParam().loop;
+    const std::string to = GetParam().to;
     Faults faults{database};
     Worker worker{database.options(),
                   options({.lease = 1s, .heartbeat = 100ms, .max_attempts = 1'000, .retry = RetryPolicy::fixed(0s)})};
@@ -188,14 +203,8 @@ TEST_P(EveryLoop, C27_OneDatabaseError_EndsNoLoop) {
     long jobs = 0;
     for (const unsigned number : kErrors) {
         go_on = false;
-        faults.arm(from, to, number);
-        const JobId id = database.enqueue("q", "t");
-        if (loop == "reap") {
-            database.look().run(
-                fmt::format("UPDATE commitq_jobs SET state='running',owner=REPEAT('x',16),attempt=1,max_attempts=1000,"
-                            "started_at=UTC_TIMESTAMP(6),lease_until=UTC_TIMESTAMP(6) WHERE id={} AND state='pending'",
-                            id));
-        }
+        faults.arm(GetParam().from, to, number);
+        const JobId id = loop == "reap" ? orphan() : database.enqueue("q", "t");
         EXPECT_TRUE(eventually([&] { return recorder->errors_with(loop, number) >= 2; })) << loop << " " << number;
         if (loop == "claim") {
             EXPECT_EQ(database.job(id, "state"), "pending");
@@ -490,6 +499,61 @@ TEST_F(UnknownOutcome, AReapWhoseReplyIsLost_LosesNoJob) {
         EXPECT_EQ(database.violations(), "");
     }
     EXPECT_FALSE(recorder->errors("reap").empty());
+}
+
+// A worker froze, or was cut off, between two statements of a transaction. The server doesn't know; the locks must not stay
+// for as long as it believes in that connection.
+class CutOff : public UnknownOutcome, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(CutOff, InTheMiddleOfATransaction_KeepsNoJobFromOthersForLong) {
+    ConnectOptions patient = proxy.options();
+    patient.read_timeout = 1h;
+    Gate go_on;
+    Worker cut_off{patient, options({.lease = 2s, .heartbeat = 300ms, .reaper = false})};
+    cut_off.on("t", [&](JobContext&) {
+        go_on.wait();
+        return Outcome::done();
+    });
+    trap.set(GetParam(), Passage::cut_off);
+    cut_off.start();
+    const JobId id = database.enqueue("q", "t");
+    ASSERT_TRUE(eventually([&] { return trap.has_snapped(); }));
+    Worker heir{database.options(), {.queues = {"q"}, .lease = 2s}};
+    heir.on("t", [](JobContext&) { return Outcome::done(); });
+    heir.start();
+    EXPECT_TRUE(eventually([&] { return database.job(id, "state") == "completed"; }));
+    go_on.open();
+    EXPECT_TRUE(heir.stop(60s).clean);
+    cut_off.stop(0s);
+    EXPECT_EQ(database.violations(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Statements, CutOff,
+                         ::testing::Values("SET state='running',owner=", "FORCE INDEX (PRIMARY) SET lease_until="),
+                         [](const auto& statement) {
+                             return std::string{std::string_view{statement.param}.starts_with("SET") ? "Claim"
+                                                                                                     : "Renewal"};
+                         });
+
+TEST_F(UnknownOutcome, AReaperCutOffInTheMiddle_KeepsNoJobFromOthersForLong) {
+    ConnectOptions patient = proxy.options();
+    patient.read_timeout = 1h;
+    database.look().run("INSERT INTO commitq_queues (queue,created_at) VALUES ('q',NOW())");
+    for (const char* statement : {"last_error=CONCAT('lease expired", "SET last_run_at="}) {
+        const JobId id = database.enqueue("q", "t");
+        database.look().run(
+            fmt::format("UPDATE commitq_jobs SET state='running',owner=REPEAT('x',16),attempt=1,max_attempts=9,"
+                        "started_at=UTC_TIMESTAMP(6),lease_until=UTC_TIMESTAMP(6) WHERE id={}",
+                        id));
+        trap.set(statement, Passage::cut_off);
+        Reaper cut_off{patient, {.interval = 100ms, .grace = 0ms}};
+        cut_off.start();
+        ASSERT_TRUE(eventually([&] { return trap.has_snapped(); }));
+        Reaper other{database.options(), {.interval = 100ms, .grace = 0ms}};
+        other.start();
+        EXPECT_TRUE(eventually([&] { return database.job(id, "state") == "pending"; })) << statement;
+        EXPECT_EQ(database.violations(), "");
+    }
 }
 
 // ----------------------------------------------------------------------------------------------- odd server defaults

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
 namespace commitq::test {
 namespace {
@@ -102,16 +103,117 @@ TEST_F(WorkerData, C26_EachRefusedTransition_StopsNoOther) {
         worker.on(state, [outcome = outcome](JobContext&) { return outcome; });
     }
     worker.start();
-    for (const auto& [state, outcome] : kinds) {
-        EXPECT_TRUE(eventually([&] {
-            return database.look().number(
-                       fmt::format("SELECT COUNT(*) FROM commitq_jobs WHERE type='{}' AND state='{}' AND attempt=1",
-                                   state, state)) == 29;
-        })) << state;
+    for (const auto& kind : kinds) {
+        const std::string written = fmt::format(
+            "SELECT COUNT(*) FROM commitq_jobs WHERE type='{}' AND state='{}' AND attempt=1", kind.first, kind.first);
+        EXPECT_TRUE(eventually([&] { return database.look().number(written) == 29; })) << kind.first;
     }
     EXPECT_TRUE(eventually([&] { return recorder->count("lease_lost") == 4; }));
     EXPECT_TRUE(worker.stop(60s).clean);
     EXPECT_EQ(database.count("running"), 4);
+    EXPECT_EQ(database.violations(), "");
+}
+
+TEST_F(WorkerData, C26_AJobThatCannotBeClaimed_KeepsNoOtherFromBeingClaimed) {
+    Faults faults{database};
+    const auto ids = database.enqueue_many("q", "t", 100);
+    for (const std::size_t bad : {std::size_t{0}, std::size_t{40}, std::size_t{99}}) {
+        faults.arm("pending", "running", 1644, ids[bad]);
+    }
+    Worker worker{database.options(), options()};
+    worker.on("t", [&](JobContext&) { return Outcome::done(); });
+    worker.start();
+    EXPECT_TRUE(eventually([&] { return database.count("completed") == 97; }));
+    EXPECT_EQ(database.count("pending"), 3);
+    EXPECT_EQ(database.job(ids[40], "attempt"), "0");
+    EXPECT_GE(recorder->errors_with("claim", 1644), 1U);
+    EXPECT_EQ(database.violations(), "");
+    faults.disarm();
+    EXPECT_TRUE(eventually([&] { return database.count("completed") == 100; })) << "tried again after a while";
+    EXPECT_TRUE(worker.stop(60s).clean);
+    EXPECT_EQ(database.violations(), "");
+}
+
+TEST_F(WorkerData, C26_AJobThatCannotBeClaimed_IsLeftOutByRunOnceToo) {
+    Faults faults{database};
+    const auto ids = database.enqueue_many("q", "t", 10);
+    faults.arm("pending", "running", 1644, ids[0]);
+    Worker worker{database.options(), options()};
+    worker.on("t", [&](JobContext&) { return Outcome::done(); });
+    EXPECT_EQ(code_of([&] { worker.run_once(); }), Errc::server);
+    EXPECT_EQ(code_of([&] { worker.run_once(); }), Errc::server);
+    EXPECT_EQ(worker.run_once(), 9U);
+    EXPECT_EQ(database.violations(), "");
+}
+
+TEST_F(WorkerData, C26_ALeaseThatCannotBeRenewed_CostsNoOtherItsOwn) {
+    Faults faults{database};
+    const auto ids = database.enqueue_many("q", "t", 8);
+    faults.arm("running", "running", 1644, ids[3]);
+    Gate go_on;
+    Worker worker{database.options(), options({.lease = 2s, .heartbeat = 100ms})};
+    worker.on("t", [&](JobContext&) {
+        go_on.wait();
+        return Outcome::done();
+    });
+    worker.start();
+    EXPECT_TRUE(eventually([&] { return recorder->count("lease_lost", ids[3]) == 1; }));
+    EXPECT_EQ(database.violations(), "");
+    go_on.open();
+    EXPECT_TRUE(eventually([&] { return database.count("completed") == 8; }));
+    EXPECT_TRUE(worker.stop(60s).clean);
+    EXPECT_EQ(recorder->count("lease_lost"), 1U);
+    EXPECT_EQ(database.violations(), "");
+}
+
+TEST_F(WorkerData, C26_AJobThatCannotBeReaped_KeepsNoOtherFromBeingReaped) {
+    Faults faults{database};
+    const auto ids = database.enqueue_many("q", "t", 100);
+    database.look().run("INSERT INTO commitq_queues (queue,created_at) VALUES ('q',NOW())");
+    database.look().run(
+        "UPDATE commitq_jobs SET state='running',owner=REPEAT('x',16),attempt=1,max_attempts=9,"
+        "started_at=UTC_TIMESTAMP(6),lease_until=UTC_TIMESTAMP(6)");
+    faults.arm("running", "pending", 1644, ids[10]);
+    faults.arm("running", "pending", 1644, ids[77]);
+    Reaper reaper{database.options(), {.batch = 30, .observer = recorder}};
+    EXPECT_EQ(reaper.reap_once().returned, 98U);
+    EXPECT_EQ(recorder->errors_with("reap", 1644), 2U);
+    EXPECT_EQ(database.count("running"), 2);
+    EXPECT_EQ(database.violations(), "");
+    faults.disarm();
+    EXPECT_EQ(reaper.reap_once().returned, 2U);
+    EXPECT_EQ(database.violations(), "");
+}
+
+TEST_F(WorkerData, C26_AJobThatCannotBeReleased_KeepsNoOtherFromGoingBack) {
+    Faults faults{database};
+    Gate started;
+    Gate go_on;
+    Worker worker{database.options(), options({.concurrency = 1, .reaper = false})};
+    worker.on("quick", [](JobContext&) { return Outcome::done(); });
+    worker.on("slow", [&](JobContext&) {
+        started.open();
+        go_on.wait();
+        return Outcome::done();
+    });
+    worker.start();
+    database.enqueue("q", "quick");
+    ASSERT_TRUE(eventually([&] { return recorder->count("completed") == 1; }));
+    database.enqueue("q", "slow");
+    ASSERT_TRUE(started.wait());
+    const auto ids = database.enqueue_many("q", "slow", 20);
+    ASSERT_TRUE(eventually([&] { return recorder->count("claimed", ids[19]) == 1; }));
+    faults.arm("running", "pending", 1644, ids[7]);
+    std::thread opening{[&] {
+        EXPECT_TRUE(eventually([&] { return recorder->count("released") == 19; }));
+        go_on.open();
+    }};
+    const StopReport report = worker.stop(3s);
+    opening.join();
+    EXPECT_EQ(report.released, 19U);
+    EXPECT_EQ(report.abandoned, 1U);
+    EXPECT_EQ(database.job(ids[7], "state"), "running");
+    EXPECT_EQ(database.look().number("SELECT COUNT(*) FROM commitq_jobs WHERE state='pending' AND attempt=0"), 19);
     EXPECT_EQ(database.violations(), "");
 }
 

@@ -220,7 +220,8 @@ protected:
             EXPECT_EQ(database.job(ids[i], "state"), "pending");
             EXPECT_EQ(database.job(ids[i], "attempt"), "0");
             EXPECT_EQ(database.job(ids[i], "owner IS NULL AND started_at IS NULL AND lease_until IS NULL"), "1");
-            EXPECT_EQ(recorder->count("released", ids[i]), recorder->count("claimed", ids[i]));
+            EXPECT_TRUE(
+                eventually([&] { return recorder->count("released", ids[i]) == recorder->count("claimed", ids[i]); }));
         }
         expect_sound();
     }

@@ -33,8 +33,8 @@ int wait_for(pid_t pid) {
 }
 
 /// What a forked child may do with the parent's worker: nothing, but without harm.
-int in_the_fork(std::unique_ptr<Worker> started, std::unique_ptr<Worker> ran_once, std::unique_ptr<Reaper> reaper,
-                const Queue& queue) {
+int in_the_fork(const ConnectOptions& options, std::unique_ptr<Worker> started, std::unique_ptr<Worker> ran_once,
+                std::unique_ptr<Reaper> reaper, const Queue& queue) {
     REQUIRE_OR_EXIT(code_of([&] { started->start(); }) == Errc::wrong_state);
     REQUIRE_OR_EXIT(code_of([&] { started->run_once(); }) == Errc::wrong_state);
     REQUIRE_OR_EXIT(code_of([&] { started->on("other", done); }) == Errc::wrong_state);
@@ -49,6 +49,9 @@ int in_the_fork(std::unique_ptr<Worker> started, std::unique_ptr<Worker> ran_onc
     started.reset();
     ran_once.reset();
     reaper.reset();
+    Worker of_its_own{options, {.queues = {"fork"}}};
+    of_its_own.on("t", done);
+    REQUIRE_OR_EXIT(of_its_own.run_once() == 1);
     return 0;
 }
 
@@ -78,8 +81,9 @@ int forks(const ChildArguments& arguments) {
 
     Connection db{options};
     for (int i = 0; i < 10; ++i) {
+        Queue{"fork"}.enqueue_autocommit(db, "t", "{}");
         if (const pid_t pid = fork(); pid == 0) {
-            _exit(in_the_fork(std::move(started), std::move(ran_once), std::move(reaper), queue));
+            _exit(in_the_fork(options, std::move(started), std::move(ran_once), std::move(reaper), queue));
         } else {
             REQUIRE_OR_EXIT(wait_for(pid) == 0);
         }
@@ -100,11 +104,13 @@ int forks(const ChildArguments& arguments) {
 }
 const ChildRole kForks{"forks", forks};
 
-TEST(WorkerProcess, AForkIsRefusedAndDisturbsNothingOfItsParents) {
+TEST(WorkerProcess, C23_AForkIsRefused_DisturbsNothingOfItsParentsAndIsAnotherOwner) {
     Database database;
     Child child{"forks", {url_of(database.options())}};
     EXPECT_EQ(child.wait(), Ended::with(0));
-    EXPECT_EQ(database.count("completed"), 10);
+    EXPECT_EQ(database.count("completed"), 20);
+    EXPECT_EQ(database.look().number("SELECT COUNT(DISTINCT owner) FROM commitq_jobs WHERE queue='fork'"), 10)
+        << "C23: forks of one process are different owners";
     EXPECT_EQ(database.violations(), "");
 }
 

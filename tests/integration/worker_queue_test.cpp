@@ -265,6 +265,22 @@ TEST_F(WorkerQueue, C17_ALateCommitIntoABacklog_RunsBeforeItsEnd) {
     EXPECT_NE(order.back(), first) << "found by the next look, not when the backlog was done";
 }
 
+// The jobs that a pass handles go away from under it, and many are due at the same time: none is skipped, none taken twice.
+TEST_F(WorkerQueue, C29_APassOverFailingJobs_RaisesEachOnce) {
+    database.enqueue_many("q", "again", 230);
+    for (int pass = 1; pass <= 3; ++pass) {
+        database.look().run("UPDATE commitq_jobs SET available_at='2020-01-01'");
+        Worker worker{database.options(), {.queues = {"q"}, .batch = 50}};
+        worker.on("again", [&](JobContext& job) {
+            EXPECT_EQ(job.attempt(), pass);
+            return Outcome::retry("still down", 1h);
+        });
+        EXPECT_EQ(testing::drain(worker), 230U);
+        EXPECT_EQ(database.look().number(fmt::format("SELECT COUNT(*) FROM commitq_jobs WHERE attempt={}", pass)), 230);
+        EXPECT_EQ(database.violations(), "");
+    }
+}
+
 // -------------------------------------------------------------------------------------------------------------- how many
 
 TEST_F(WorkerQueue, WithoutPrefetchAWorkerHoldsWhatItRuns) {

@@ -95,6 +95,10 @@ private:
         if (passage == Passage::lose) {
             return false;
         }
+        cut_off_ = cut_off_ || passage == Passage::cut_off;
+        if (cut_off_) {
+            return true;
+        }
         deaf_ = passage == Passage::lose_answer;
         muted_ = muted_ || passage == Passage::mute;
         return send_all(server_, packet.replace(kHeader, body.size(), body));
@@ -116,10 +120,12 @@ private:
     void go_down() {
         std::string bytes;
         // The answer to a packet that was to lose it is read all the same: the server has done what it says.
-        while (receive(server_, bytes) && !deaf_ && (muted_ || send_all(client_, bytes))) {
+        while (receive(server_, bytes) && !deaf_ && (muted_ || cut_off_ || send_all(client_, bytes))) {
             bytes.clear();
         }
-        cut();
+        if (!cut_off_) {
+            cut();
+        }
     }
 
     int client_;
@@ -127,6 +133,7 @@ private:
     const Watch& watch_;
     std::atomic<bool> deaf_{false};
     std::atomic<bool> muted_{false};
+    std::atomic<bool> cut_off_{false};
     std::thread up_;
     std::thread down_;
 };

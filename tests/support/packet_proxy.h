@@ -20,6 +20,7 @@ enum class Passage {
     lose,         ///< It never arrives: both connections break.
     lose_answer,  ///< It arrives, the connection breaks before the answer comes back.
     mute,         ///< It arrives, and nothing that the server says from then on comes back.
+    cut_off,  ///< Nothing arrives any more, in either direction, and neither side is told: as when a network is cut.
 };
 
 /// Forwards connections to a server. For connections without TLS: it must read the packets. Ends its connections with it.
