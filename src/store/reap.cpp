@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <store/reap.h>
 #include <store/sql.h>
 

@@ -1,6 +1,7 @@
 #include <commitq/transaction.h>
 #include <commitq/version.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <store/registry.h>
 #include <store/sql.h>
 

@@ -1,5 +1,6 @@
 #include <core/text.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <store/sql.h>
 #include <store/tables.h>
 

@@ -1,6 +1,7 @@
 #include <commitq/schema.h>
 #include <core/headers.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/logger.h>
 #include <store/schema.h>
 #include <unistd.h>

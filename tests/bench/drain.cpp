@@ -93,7 +93,7 @@ Report drain(const Options& options) {
     Report report{.bench = "drain", .rounds = options.rounds};
     const int jobs = options.rows(20'000);
     const auto fresh = [&](const std::function<void(Database&)>& side) {
-        return [&options, side, jobs] {
+        return [side, jobs] {
             Database database;
             fill(database, "q", jobs, 200);
             side(database);

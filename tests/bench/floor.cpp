@@ -1,5 +1,6 @@
 // The floor: the work of a worker by hand, with bare C API calls and hand-written SQL. What the server can do.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <atomic>
 #include <stdexcept>
@@ -77,7 +78,7 @@ Report floor(const Options& options) {
     Report report{.bench = "floor", .rounds = options.rounds};
     const int jobs = options.rows(20'000);
     const auto side = [&](const std::string& name, int connections, int batch) {
-        return [&report, &options, jobs, name, connections, batch] {
+        return [&report, jobs, name, connections, batch] {
             Database database;
             fill(database, "q", jobs, 200);
             report.add(name, jobs / floor_drain(database, connections, batch));

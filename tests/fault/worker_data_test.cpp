@@ -99,8 +99,8 @@ TEST_F(WorkerData, C26_EachRefusedTransition_StopsNoOther) {
         faults.arm("running", state, 1644, ids[3]);
     }
     Worker worker{database.options(), options({.reaper = false})};
-    for (const auto& [state, outcome] : kinds) {
-        worker.on(state, [outcome = outcome](JobContext&) { return outcome; });
+    for (const auto& kind : kinds) {
+        worker.on(kind.first, [outcome = kind.second](JobContext&) { return outcome; });
     }
     worker.start();
     for (const auto& kind : kinds) {

@@ -145,7 +145,7 @@ TEST(ConnectUrl, RefusesAllElse) {
     };
     for (const auto& [url, named] : cases) {
         SCOPED_TRACE(url);
-        const auto error = thrown([&, url = url] { (void)ConnectOptions::from_url(url); });
+        const auto error = thrown([&, text = url] { (void)ConnectOptions::from_url(text); });
         if (!error) continue;
         EXPECT_EQ(error->code(), Errc::invalid_argument);
         EXPECT_NE(std::string{error->what()}.find(named), std::string::npos) << error->what();
