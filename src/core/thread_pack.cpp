@@ -1,29 +1,10 @@
+#include <core/signals.h>
 #include <core/thread_pack.h>
 #include <pthread.h>
 
-#include <csignal>
 #include <utility>
 
 namespace commitq::core {
-namespace {
-
-/// Blocks all signals for a scope; a thread started in it inherits that. The host's signals go to the host's threads.
-class SignalsBlocked {
-public:
-    SignalsBlocked() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-    sigset_t before_{};
-};
-
-}  // namespace
 
 ThreadPack::ThreadPack() : count_{std::make_shared<Count>()} {}
 
@@ -34,7 +15,7 @@ ThreadPack::~ThreadPack() {
 }
 
 void ThreadPack::spawn(const std::string& name, std::function<void()> body) {
-    const SignalsBlocked blocked;
+    const SignalsBlocked blocked{Signals::all};
     {
         const MutexLock lock{count_->mutex};
         ++count_->running;

@@ -1,3 +1,4 @@
+#include <core/signals.h>
 #include <mysql/error_map.h>
 #include <mysql/session.h>
 #include <sys/socket.h>
@@ -9,6 +10,11 @@ namespace commitq::mysql {
 namespace {
 
 constexpr std::string_view kConnect = "connect";
+
+/// libmysqlclient gives a call up when a second signal interrupts it, and a host may have a timer.
+class Undisturbed {
+    core::SignalsBlocked blocked_{core::Signals::passing};
+};
 
 unsigned whole_seconds(std::chrono::milliseconds time) {
     return static_cast<unsigned>(std::chrono::ceil<std::chrono::seconds>(time).count());
@@ -84,6 +90,7 @@ Session::Session(const ConnectOptions& options, Purpose purpose) : client_{mysql
                      .repeat = Repeat::reconnect,
                      .transaction = TransactionState::none}};
     }
+    const Undisturbed undisturbed;
     configure(options);
     const bool by_socket = !options.socket.empty();
     const unsigned long flags = purpose == Purpose::library ? CLIENT_MULTI_STATEMENTS : 0;
@@ -136,6 +143,7 @@ void Session::configure(const ConnectOptions& options) {
 }
 
 Reply Session::execute(std::string_view sql, std::string_view operation) {
+    const Undisturbed undisturbed;
     try {
         return mysql::execute(client_.get(), sql, operation);
     } catch (const Error& error) {
@@ -145,6 +153,7 @@ Reply Session::execute(std::string_view sql, std::string_view operation) {
 }
 
 std::vector<Reply> Session::execute_all(std::string_view sql, std::string_view operation) {
+    const Undisturbed undisturbed;
     try {
         return mysql::execute_all(client_.get(), sql, operation);
     } catch (const Error& error) {

@@ -458,10 +458,7 @@ TEST_F(UnknownOutcome, AHandlersCommitInDoubt_IsReadBack) {
             tx.execute(fmt::format("INSERT INTO effects VALUES ({},{})", job.id(), job.attempt()));
             job.complete_in(tx);
             if (job.attempt() == 1) {
-                trap.set(
-                    "\x03"
-                    "COMMIT",
-                    passage);
+                trap.set("COMMIT AND", passage);
                 const auto code = code_of([&] { tx.commit(); });
                 EXPECT_EQ(code, Errc::commit_in_doubt);
                 throw std::runtime_error{"in doubt"};

@@ -30,10 +30,9 @@ make_unstable_root() {
     fail "no Debian unstable root could be made"
   fi
   rm -rf "$root.log" "$root"/var/cache/apt/archives/*.deb
-  mkdir "$root/commitq" "$root/builds"
 }
 
-# in_unstable_root [VARIABLE=VALUE...] COMMAND ARG...: runs COMMAND, relative to the repository, in the root. There /commitq
+# in_unstable_root [VARIABLE=VALUE...] COMMAND ARG...: runs COMMAND, relative to the repository, in the root. There /checkout
 # is the repository, which can't be written to, and /builds and /tmp are in a folder beside the build folder. All processes
 # and mounts are gone when COMMAND ends.
 in_unstable_root() {
