@@ -69,18 +69,22 @@ long status(Connection& db, std::string_view name) {
     return rows.empty() ? 0 : std::atol(rows[0][1].value_or("0").c_str());
 }
 
-void fill(Database& database, std::string_view queue, int count, int bytes) {
+void fill(Database& database, int count, int bytes, const Filling& filling) {
     Connection db = database.connect();
     constexpr int kStep = 10'000;
     constexpr std::string_view kDigit =
         "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5"
         " UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
     for (int done = 0; done < count; done += kStep) {
-        db.run(
-            fmt::format("INSERT INTO commitq_jobs (queue,type,available_at,created_at,payload_size,payload)"
-                        " SELECT '{1}','t',UTC_TIMESTAMP(6),UTC_TIMESTAMP(6),{2},REPEAT('x',{2})"
-                        " FROM {3} a, {3} b, {3} c, {3} e LIMIT {0}",
-                        std::min(kStep, count - done), queue, bytes, kDigit));
+        db.run(fmt::format(
+            "INSERT INTO commitq_jobs"
+            " (queue,type,state,priority,available_at,created_at,payload_size,payload)"
+            " SELECT {queue},'t',{state},{priority},{available_at},UTC_TIMESTAMP(6),{bytes},"
+            "REPEAT('x',{bytes}) FROM (SELECT a.d+10*b.d+100*c.d+1000*e.d n"
+            " FROM {digit} a, {digit} b, {digit} c, {digit} e LIMIT {count}) numbers",
+            fmt::arg("queue", filling.queue), fmt::arg("state", filling.state), fmt::arg("priority", filling.priority),
+            fmt::arg("available_at", filling.available_at), fmt::arg("bytes", bytes), fmt::arg("digit", kDigit),
+            fmt::arg("count", std::min(kStep, count - done))));
     }
 }
 

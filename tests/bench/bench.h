@@ -57,8 +57,15 @@ double cpu_seconds();
 /// A global status variable of the server.
 long status(Connection& db, std::string_view name);
 
-/// Fills a queue with due jobs of @p bytes payload, by SQL on the server.
-void fill(Database& database, std::string_view queue, int count, int bytes);
+/// What the jobs of `fill` are like: SQL expressions, in which `n` is a number that is different in each of 10,000 rows.
+struct Filling {
+    std::string queue = "'q'";
+    std::string state = "'pending'";
+    std::string priority = "5";
+    std::string available_at = "UTC_TIMESTAMP(6)";
+};
+/// Fills the table with jobs of @p bytes payload, by SQL on the server.
+void fill(Database& database, int count, int bytes, const Filling& filling = {});
 
 /// A process of `commitq-bench worker`: a worker with the default polling. For each job of type `stamp` it prints one
 /// line, the steady clock's nanoseconds when the handler started.
@@ -93,9 +100,25 @@ Report latency(const Options& options);
 Report bytes(const Options& options);
 Report idle(const Options& options);
 
-/// Drains the queue `q` with hand-written loops over the C API: the floor.
-double floor_drain(Database& database, int connections, int batch);
+Report tune(const Options& options);
+
+/// How a hand-written loop completes a batch.
+enum class FloorLoop {
+    plain,   ///< By a statement of its own.
+    merged,  ///< In the transaction that claims the next one.
+};
+/// Drains the queue `q` with hand-written loops over the C API: the floor. @returns seconds.
+double floor_drain(Database& database, int connections, int batch, FloorLoop kind = FloorLoop::plain);
+
 /// The worker of `drain`, and of `commitq-bench worker`.
 WorkerOptions drain_worker();
+
+struct Drained {
+    double jobs_per_s;
+    double cpu_us_per_job;
+    double statements_per_job;  ///< A round trip carries one or more: an upper bound of the round trips.
+};
+/// Drains the @p jobs of queue `q` with a worker in this process.
+Drained drain_once(Database& database, int jobs, WorkerOptions options);
 
 }  // namespace commitq::bench

@@ -37,15 +37,10 @@ private:
     bool done_ = false;
 };
 
-struct Drained {
-    double jobs_per_s;
-    double cpu_us_per_job;
-    double statements_per_job;  ///< A round trip carries one or more: an upper bound of the round trips.
-};
+}  // namespace
 
-Drained drain_once(Database& database, int jobs) {
+Drained drain_once(Database& database, int jobs, WorkerOptions options) {
     const auto counter = std::make_shared<CountDown>(jobs);
-    WorkerOptions options = drain_worker();
     options.observer = counter;
     Worker worker{database.options(), options};
     worker.on("t", [](JobContext&) { return Outcome::done(); });
@@ -64,13 +59,21 @@ Drained drain_once(Database& database, int jobs) {
             .statements_per_job = static_cast<double>(asked) / jobs};
 }
 
+namespace {
+
+/// Deadlocks and lock wait timeouts on the server so far.
+long lock_errors(Connection& look) {
+    return look.number(
+        "SELECT CAST(SUM(COUNT) AS SIGNED) FROM information_schema.INNODB_METRICS"
+        " WHERE NAME IN ('lock_deadlocks','lock_timeouts')");
+}
+
 double drain_with_processes(const Options& options, int processes, Report& report) {
     Database database;
     const int jobs = options.rows(20'000);
-    fill(database, "q", jobs, 200);
+    fill(database, jobs, 200);
     Connection look{database.options()};
-    const long deadlocks =
-        look.number("SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME='lock_deadlocks'");
+    const long errors_before = lock_errors(look);
     std::vector<std::unique_ptr<WorkerProcess>> workers;
     const double seconds = seconds_of([&] {
         for (int i = 0; i < processes; ++i) {
@@ -79,9 +82,7 @@ double drain_with_processes(const Options& options, int processes, Report& repor
         test::eventually([&] { return database.count("completed") == jobs; }, std::chrono::minutes{5});
     });
     workers.clear();
-    report.add("lock_errors", static_cast<double>(look.number("SELECT COUNT FROM information_schema.INNODB_METRICS"
-                                                              " WHERE NAME='lock_deadlocks'") -
-                                                  deadlocks));
+    report.add("lock_errors", static_cast<double>(lock_errors(look) - errors_before));
     return jobs / seconds;
 }
 
@@ -95,13 +96,13 @@ Report drain(const Options& options) {
     const auto fresh = [&](const std::function<void(Database&)>& side) {
         return [side, jobs] {
             Database database;
-            fill(database, "q", jobs, 200);
+            fill(database, jobs, 200);
             side(database);
         };
     };
     in_turn(options,
             {fresh([&](Database& database) {
-                 const Drained drained = drain_once(database, jobs);
+                 const Drained drained = drain_once(database, jobs, drain_worker());
                  report.add("drain_jobs_per_s", drained.jobs_per_s);
                  report.add("client_cpu_us_per_job", drained.cpu_us_per_job);
                  report.add("round_trips_per_job", drained.statements_per_job);

@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 #include <store/claim.h>
 
-#include <atomic>
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/bench.h"
 
@@ -17,7 +20,7 @@ constexpr int kBatch = 100;
 
 /// Looks and claims, as a worker does it, @p kClaims times. @returns microseconds per claim.
 double claim_cost(Database& database) {
-    fill(database, "q", kClaims * kBatch, 200);
+    fill(database, kClaims * kBatch, 200);
     const store::Tables tables{"commitq_", database.name()};
     const std::vector<std::string> queues{"q"};
     const std::vector<std::pair<std::string, int>> types{{"t", 20}};
@@ -40,104 +43,111 @@ double claim_cost(Database& database) {
     return seconds * 1e6 / kClaims;
 }
 
-/// The same table over and over: rows that a claim must not care about.
-void many_completed(Database& database, int rows) {
-    fill(database, "q", rows, 200);
-    Connection db = database.connect();
-    db.run(
-        "UPDATE commitq_jobs SET state='completed', finished_at=UTC_TIMESTAMP(6), attempt=1, max_attempts=20,"
-        " owner=x'000102030405060708090A0B0C0D0E0F'");
-}
+/// Jobs that a claim must not care about.
+const Filling kCompleted{.state = "'completed'"};
+const Filling kScheduled{.priority = "IF(n%2,5,1)", .available_at = "UTC_TIMESTAMP(6) + INTERVAL 1 DAY"};
+const Filling kOtherQueues{.queue = "CONCAT('other',n%200)"};
 
-void many_scheduled(Database& database, int rows) {
-    fill(database, "q", rows, 200);
-    Connection db = database.connect();
-    db.run("UPDATE commitq_jobs SET available_at=UTC_TIMESTAMP(6) + INTERVAL 1 DAY, priority=IF(id%2, 5, 1)");
-}
+/// When each part of the jobs was completed.
+class Marks : public Observer {
+public:
+    using Time = std::chrono::steady_clock::time_point;
 
-void many_queues(Database& database, int rows) {
-    fill(database, "q", rows, 200);
-    Connection db = database.connect();
-    db.run("UPDATE commitq_jobs SET queue=CONCAT('other', id%200)");
-}
-
-/// Drains @p jobs while an old snapshot blocks the purge. @returns the time of the last tenth-of-a-tenth by the first.
-double purge_blocked(Database& database, int jobs, int part) {
-    struct Marks : Observer {
-        void on_completed(const JobEvent&) noexcept override {
-            const int now_done = ++done;
-            const auto now = std::chrono::steady_clock::now();
-            if (now_done == first) {
-                first_at = now;
-            }
-            if (now_done == total - first) {
-                last_begins = now;
-            }
-            if (now_done == total) {
-                const std::scoped_lock lock{mutex};
-                end = now;
-                finished = true;
-                changed.notify_all();
-            }
+    Marks(int jobs, int part) : jobs_{jobs}, part_{part} {}
+    void on_completed(const JobEvent&) noexcept override {
+        const std::scoped_lock lock{mutex_};
+        if (done_++ == 0 || done_ % part_ == 0) {
+            times_.push_back(std::chrono::steady_clock::now());
+            changed_.notify_all();
         }
-        int first = 0;
-        int total = 0;
-        std::atomic<int> done{0};
-        std::chrono::steady_clock::time_point first_at{};
-        std::chrono::steady_clock::time_point last_begins{};
-        std::chrono::steady_clock::time_point end{};
-        std::mutex mutex{};
-        std::condition_variable changed{};
-        bool finished = false;
-    };
-    fill(database, "q", jobs, 200);
+    }
+    /// Of the first job and of the last one of each part.
+    std::vector<Time> wait() {
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [&] { return done_ == jobs_; });
+        return times_;
+    }
+
+private:
+    const int jobs_;
+    const int part_;
+    std::mutex mutex_{};
+    std::condition_variable changed_{};
+    int done_ = 0;
+    std::vector<Time> times_{};
+};
+
+/// Drains @p jobs while an old snapshot blocks the purge. @returns the seconds that each @p part of them took.
+std::vector<double> drain_without_purge(int jobs, int part) {
+    Database database;
+    fill(database, jobs, 200);
     Connection snapshot = database.connect();
     snapshot.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
     snapshot.run("START TRANSACTION WITH CONSISTENT SNAPSHOT");
-    const auto marks = std::make_shared<Marks>();
-    marks->first = part;
-    marks->total = jobs;
+    const auto marks = std::make_shared<Marks>(jobs, part);
     WorkerOptions options = drain_worker();
     options.observer = marks;
     Worker worker{database.options(), options};
     worker.on("t", [](JobContext&) { return Outcome::done(); });
-    const auto began = std::chrono::steady_clock::now();
     worker.start();
-    std::unique_lock lock{marks->mutex};
-    marks->changed.wait(lock, [&] { return marks->finished; });
-    lock.unlock();
+    const std::vector<Marks::Time> times = marks->wait();
     worker.stop(std::chrono::seconds{5});
-    return std::chrono::duration<double>(marks->end - marks->last_begins) /
-           std::chrono::duration<double>(marks->first_at - began);
+    std::vector<double> seconds;
+    for (std::size_t i = 1; i < times.size(); ++i) {
+        seconds.push_back(std::chrono::duration<double>(times[i] - times[i - 1]).count());
+    }
+    return seconds;
+}
+
+/// Claims beside so many rows, against claims in an empty table.
+void claims_beside(const Options& options, Report& report) {
+    struct Side {
+        Side(std::string its_name, Filling its_filling) : name{std::move(its_name)}, filling{std::move(its_filling)} {}
+        std::string name;
+        Filling filling;
+        Database database{};
+    };
+    Database empty;
+    std::vector<std::unique_ptr<Side>> sides;
+    for (const auto& [name, filling] :
+         {std::pair{"completed", kCompleted}, {"scheduled", kScheduled}, {"queues", kOtherQueues}}) {
+        sides.push_back(std::make_unique<Side>(name, filling));
+    }
+    int before = 0;
+    for (const int rows : {10'000, 100'000, 1'000'000}) {
+        std::vector<std::function<void()>> work;
+        const auto add = [&](Database& database, std::string figure) {
+            work.emplace_back([&database, &report, figure = std::move(figure)] {
+                report.add(figure, claim_cost(database));
+                database.look().run("DELETE FROM commitq_jobs WHERE queue='q' AND state='running'");
+            });
+        };
+        add(empty, fmt::format("claim_us_empty_{}", rows));
+        for (const auto& side : sides) {
+            progress(fmt::format("filling a table with {} jobs: {}", rows, side->name));
+            fill(side->database, options.rows(rows) - before, 200, side->filling);
+            add(side->database, fmt::format("claim_us_{}_{}", side->name, rows));
+        }
+        before = options.rows(rows);
+        in_turn(options, work);
+    }
+    for (const auto& side : sides) {
+        report.ratio("flat_" + side->name, fmt::format("claim_us_{}_1000000", side->name), "claim_us_empty_1000000");
+    }
 }
 
 }  // namespace
 
 Report flat(const Options& options) {
     Report report{.bench = "flat", .rounds = options.rounds};
-    const int rows = options.rows(1'000'000);
-    Database empty;
-    Database completed;
-    Database scheduled;
-    Database queues;
-    progress("filling tables");
-    many_completed(completed, rows);
-    many_scheduled(scheduled, rows);
-    many_queues(queues, rows);
-    const auto side = [&](const std::string& name, Database& database) {
-        return [&report, &database, name] {
-            report.add(name, claim_cost(database));
-            database.look().run("DELETE FROM commitq_jobs WHERE queue='q' AND state='running'");
-        };
-    };
-    in_turn(options, {side("claim_us_empty", empty), side("claim_us_completed", completed),
-                      side("claim_us_scheduled", scheduled), side("claim_us_queues", queues)});
-    report.ratio("flat_completed", "claim_us_completed", "claim_us_empty");
-    report.ratio("flat_scheduled", "claim_us_scheduled", "claim_us_empty");
-    report.ratio("flat_queues", "claim_us_queues", "claim_us_empty");
+    claims_beside(options, report);
+    const int part = options.rows(10'000);
     in_turn(options, {[&] {
-                Database database;
-                report.add("flat_purge_blocked", purge_blocked(database, options.rows(200'000), options.rows(10'000)));
+                const std::vector<double> seconds = drain_without_purge(20 * part, part);
+                report.add("flat_purge_blocked", seconds.back() / seconds.front());
+                for (std::size_t i = 0; i < seconds.size(); ++i) {
+                    report.add(fmt::format("purge_blocked_jobs_per_s_{:02}", i + 1), part / seconds[i]);
+                }
             }});
     return report;
 }

@@ -33,19 +33,20 @@ std::vector<std::string> run(MYSQL* db, const std::string& sql) {
 }
 
 /// Claim a batch, complete it, again. The queue has one priority, and the loop knows it.
-void loop(const ConnectOptions& options, int batch) {
+void loop(const ConnectOptions& options, int batch, FloorLoop kind) {
     Connection connection{options, CLIENT_MULTI_STATEMENTS};
     MYSQL* db = connection;
     connection.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
     const std::string select = fmt::format(
-        "START TRANSACTION; SELECT id,type,attempt,max_attempts,payload,headers FROM commitq_jobs FORCE INDEX (claim)"
+        "SELECT id,type,attempt,max_attempts,payload,headers FROM commitq_jobs FORCE INDEX (claim)"
         " WHERE queue='q' AND state='pending' AND priority=5 AND available_at<=UTC_TIMESTAMP(6)"
         " ORDER BY available_at,id LIMIT {} FOR UPDATE SKIP LOCKED",
         batch);
+    std::string completion;
     for (;;) {
-        const std::vector<std::string> ids = run(db, select);
+        const std::vector<std::string> ids = run(db, "START TRANSACTION;" + completion + select);
         if (ids.empty()) {
-            run(db, "ROLLBACK");
+            run(db, "COMMIT");
             return;
         }
         const std::string list = fmt::format("{}", fmt::join(ids, ","));
@@ -53,20 +54,25 @@ void loop(const ConnectOptions& options, int batch) {
                             "lease_until=UTC_TIMESTAMP(6)+INTERVAL 30 SECOND,started_at=UTC_TIMESTAMP(6),"
                             "attempt=attempt+1,max_attempts=20 WHERE id IN ({});COMMIT",
                             list));
-        run(db, fmt::format("UPDATE commitq_jobs SET state='completed',lease_until='1970-01-01',"
-                            "finished_at=UTC_TIMESTAMP(6) WHERE id IN ({}) AND state='running'"
-                            " AND owner=x'000102030405060708090A0B0C0D0E0F' AND attempt=1",
-                            list));
+        const std::string complete = fmt::format(
+            "UPDATE commitq_jobs SET state='completed',lease_until='1970-01-01',finished_at=UTC_TIMESTAMP(6)"
+            " WHERE id IN ({}) AND state='running' AND owner=x'000102030405060708090A0B0C0D0E0F' AND attempt=1",
+            list);
+        if (kind == FloorLoop::plain) {
+            run(db, complete);
+        } else {
+            completion = complete + ";";
+        }
     }
 }
 
 }  // namespace
 
-double floor_drain(Database& database, int connections, int batch) {
+double floor_drain(Database& database, int connections, int batch, FloorLoop kind) {
     return seconds_of([&] {
         std::vector<std::thread> threads;
         for (int i = 0; i < connections; ++i) {
-            threads.emplace_back([&] { loop(database.options(), batch); });
+            threads.emplace_back([&] { loop(database.options(), batch, kind); });
         }
         for (std::thread& thread : threads) {
             thread.join();
@@ -80,7 +86,7 @@ Report floor(const Options& options) {
     const auto side = [&](const std::string& name, int connections, int batch) {
         return [&report, jobs, name, connections, batch] {
             Database database;
-            fill(database, "q", jobs, 200);
+            fill(database, jobs, 200);
             report.add(name, jobs / floor_drain(database, connections, batch));
         };
     };

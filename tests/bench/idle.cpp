@@ -11,7 +11,7 @@ Report idle(const Options& options) {
     const auto window = std::chrono::duration<double>(options.scale < 1 ? 1.0 : 10.0);
     Database quiet;
     Database deep;
-    fill(deep, "q", options.rows(1'000'000), 1'000);
+    fill(deep, options.rows(1'000'000), 1'000);
     in_turn(options, {[&] {
                           WorkerProcess process{quiet, "q1,q2,q3,q4,q5,q6,q7,q8,q9,q10"};
                           std::this_thread::sleep_for(std::chrono::seconds{1});  // past the first quick polls
