@@ -9,6 +9,7 @@
 #include <commitq/connect_options.h>
 #include <commitq/error.h>
 #include <commitq/handle.h>
+#include <commitq/health.h>
 #include <commitq/job_context.h>
 #include <commitq/observer.h>
 #include <commitq/outcome.h>

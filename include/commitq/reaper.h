@@ -10,6 +10,7 @@
 
 #include <commitq/connect_options.h>
 #include <commitq/export.h>
+#include <commitq/health.h>
 #include <commitq/observer.h>
 
 #include <chrono>
@@ -59,6 +60,9 @@ public:
 
     /// Ends the thread; a pass under way ends after its current batch. Never throws.
     void stop() noexcept;
+
+    /// How its loop is doing. Asks nothing of the server. Thread-safe.
+    [[nodiscard]] LoopHealth health() const;
 
     /// One pass now, on the calling thread, without grace and without regard to `interval`. Not while started.
     /// @throws Error what `start` throws, and errors of the statements; a job that the server refuses to change goes to the

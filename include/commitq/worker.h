@@ -14,6 +14,7 @@
 
 #include <commitq/connect_options.h>
 #include <commitq/export.h>
+#include <commitq/health.h>
 #include <commitq/job_context.h>
 #include <commitq/observer.h>
 #include <commitq/outcome.h>
@@ -127,6 +128,9 @@ public:
 
     /// Starts a claim at once. Thread-safe, never throws.
     void wake() noexcept;
+
+    /// How the worker is doing. Asks nothing of the server. Thread-safe; before `start` and after `stop`, all loops are not alive.
+    [[nodiscard]] WorkerHealth health() const;
 
     /// Stops: claims nothing more, releases what has not started, and waits for running handlers; leases are renewed
     /// and results written all the while. When a third of @p deadline is left, their stop tokens fire (`shutdown`);

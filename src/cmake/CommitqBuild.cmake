@@ -21,5 +21,6 @@ target_compile_options(commitq_settings INTERFACE
 if(COMMITQ_SANITIZE)
   target_compile_options(commitq_settings INTERFACE -fsanitize=${COMMITQ_SANITIZE} -fno-omit-frame-pointer
                                                     -fno-sanitize-recover=all)
+  target_compile_definitions(commitq_settings INTERFACE _GLIBCXX_ASSERTIONS)
   target_link_options(commitq_settings INTERFACE -fsanitize=${COMMITQ_SANITIZE})
 endif()

@@ -3,6 +3,7 @@
 #include <core/backoff.h>
 #include <core/names.h>
 #include <core/options.h>
+#include <core/pulse.h>
 #include <core/random.h>
 #include <core/thread_pack.h>
 #include <mysql/error_map.h>
@@ -51,6 +52,7 @@ struct Reaper::Impl {
     const ReaperOptions options;
     const store::Tables tables;
     mysql::Link link;
+    core::Pulse pulse{"reap"};
     core::ThreadPack threads{};
     pid_t used_by = 0;  ///< The process that has the thread and the connection; a fork has neither.
     bool started = false;
@@ -144,27 +146,34 @@ void Reaper::Impl::round() {
 
 void Reaper::Impl::loop() noexcept {
     const mysql::ThreadScope thread;
+    const core::Pulse::Alive alive{pulse};
     core::Random random;
     core::Backoff backoff{100ms, 5s};
-    const auto unexpected = [&](const char* what) {
-        const Error error{{.operation = "reap", .message = what, .transaction = TransactionState::lost}};
+    const auto failed = [&](const Error& error) {
+        pulse.failed();
+        pulse.waits_for("its next try");
         report(error);
         link.recover(error);
         return backoff.next(random.uniform());
     };
+    const auto unexpected = [&](const char* what) {
+        return failed(Error{{.operation = "reap", .message = what, .transaction = TransactionState::lost}});
+    };
     // Spread over a quarter of the interval, so that the reapers of many workers don't ask all at once.
     std::chrono::microseconds next =
         std::chrono::duration_cast<std::chrono::microseconds>(options.interval * random.uniform());
+    pulse.waits_for("its interval");
     while (wait(next)) {
         try {
+            pulse.waits_for("the server");
             round();
+            pulse.succeeded();
+            pulse.waits_for("its interval");
             backoff.reset();
             next = std::chrono::duration_cast<std::chrono::microseconds>(options.interval *
                                                                          (0.75 + 0.5 * random.uniform()));
         } catch (const Error& error) {
-            report(error);
-            link.recover(error);
-            next = backoff.next(random.uniform());
+            next = failed(error);
         } catch (const std::exception& error) {
             next = unexpected(error.what());
         } catch (...) {
@@ -256,6 +265,8 @@ void Reaper::stop() noexcept {
         impl_->threads.wait_until(Clock::now() + kPatience);
     }
 }
+
+LoopHealth Reaper::health() const { return impl_->pulse.health(); }
 
 ReapReport Reaper::reap_once() {
     check_unused("reap_once", impl_->used_by, impl_->started);

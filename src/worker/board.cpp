@@ -445,6 +445,19 @@ std::size_t Board::held() {
     return held_.size();
 }
 
+WorkerHealth Board::health() {
+    const MutexLock lock{mutex_};
+    WorkerHealth health{.started = !stopping_, .held = held_.size(), .running = static_cast<std::size_t>(running_)};
+    Clock::time_point first = Clock::time_point::max();  // also of jobs that nobody can take any more
+    for (const auto& [id, entry] : held_) {
+        first = std::min(first, entry.deadline);
+    }
+    if (first != Clock::time_point::max()) {
+        health.lease_left = std::chrono::duration_cast<std::chrono::milliseconds>(first - Clock::now());
+    }
+    return health;
+}
+
 // -------------------------------------------------------------------------------------------------------- helpers
 
 Board::Ready::iterator Board::erase_ready(Ready::iterator position) {

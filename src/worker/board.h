@@ -1,6 +1,7 @@
 // The jobs that a worker holds, and who waits for which of them. The one place where its threads meet.
 #pragma once
 
+#include <commitq/health.h>
 #include <commitq/outcome.h>
 #include <core/clock.h>
 #include <core/mutex.h>
@@ -101,6 +102,8 @@ public:
     void stop_running();
     /// The held jobs: those not settled.
     [[nodiscard]] std::size_t held();
+    /// What concerns the held jobs.
+    [[nodiscard]] WorkerHealth health();
 
 private:
     enum class Phase { ready, running, finishing };

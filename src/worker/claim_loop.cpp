@@ -42,11 +42,11 @@ public:
     explicit Claimer(Engine& engine)
         : engine_{engine},
           plan_{engine.options.queues.size(), engine.options.order},
-          steps_{engine, engine.claim_link, "claim", std::chrono::seconds{2}},
+          steps_{engine, engine.claim_link, engine.claim_pulse, "claim", std::chrono::seconds{2}},
           idle_{engine.options.poll_min, engine.options.poll_max} {}
 
     void run() {
-        while (const int wanted = engine_.board.wait_wanted()) {
+        while (const int wanted = wait_wanted()) {
             bool found = false;
             if (const auto wait = steps_.try_once([&] { found = claim(wanted); })) {
                 engine_.board.wait_idle(Clock::now() + *wait);
@@ -60,6 +60,11 @@ public:
     }
 
 private:
+    int wait_wanted() {
+        engine_.claim_pulse.waits_for("room for jobs");
+        return engine_.board.wait_wanted();
+    }
+
     /// Claims once, from the best place that has something. @returns false when nothing was found anywhere.
     bool claim(int wanted) {
         mysql::Session& session = engine_.claim_link.session();
@@ -120,6 +125,7 @@ private:
         if (const auto due = plan_.next_due()) {
             until = std::min(until, std::max(*due, Clock::now()));
         }
+        engine_.claim_pulse.waits_for("work");
         engine_.board.wait_idle(until);
     }
 
@@ -172,6 +178,7 @@ private:
 
 void claim_loop(Engine& engine) noexcept {
     const mysql::ThreadScope thread;
+    const core::Pulse::Alive alive{engine.claim_pulse};
     Claimer{engine}.run();
 }
 

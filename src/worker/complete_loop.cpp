@@ -109,10 +109,12 @@ namespace {
 class Completer {
 public:
     explicit Completer(Engine& engine)
-        : engine_{engine}, steps_{engine, engine.complete_link, "complete", std::chrono::seconds{1}} {}
+        : engine_{engine},
+          steps_{engine, engine.complete_link, engine.complete_pulse, "complete", std::chrono::seconds{1}} {}
 
     void run() {
         for (;;) {
+            engine_.complete_pulse.waits_for("results");
             std::vector<Finished> results = engine_.board.collect(kMostResults, kLinger);
             if (results.empty()) {
                 return;
@@ -200,6 +202,7 @@ private:
 
 void complete_loop(Engine& engine) noexcept {
     const mysql::ThreadScope thread;
+    const core::Pulse::Alive alive{engine.complete_pulse};
     Completer{engine}.run();
 }
 

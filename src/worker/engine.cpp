@@ -108,6 +108,14 @@ std::shared_ptr<Run> Engine::make_run(store::ClaimedJob job) const {
     return run;
 }
 
+WorkerHealth Engine::health() {
+    WorkerHealth health = board.health();
+    health.loops = {claim_pulse.health(), complete_pulse.health(), heartbeat_pulse.health(), watch_pulse.health()};
+    health.since_claim = health.loops[0].since_success;
+    health.since_heartbeat = health.loops[2].since_success;
+    return health;
+}
+
 store::WorkerRow Engine::row() {
     return {.token = owner,
             .host = host_name(),

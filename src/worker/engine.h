@@ -2,6 +2,7 @@
 #pragma once
 
 #include <commitq/worker.h>
+#include <core/pulse.h>
 #include <core/random.h>
 #include <mysql/link.h>
 #include <mysql/session.h>
@@ -63,6 +64,11 @@ public:
     Board board;
     Refusals refusals;  ///< The claimer's.
 
+    core::Pulse claim_pulse{"claim"};
+    core::Pulse complete_pulse{"complete"};
+    core::Pulse heartbeat_pulse{"heartbeat"};
+    core::Pulse watch_pulse{"watch"};
+
     mysql::Link claim_link;
     mysql::Link complete_link;
     mysql::Link heartbeat_link;
@@ -73,6 +79,8 @@ public:
     std::atomic<std::uint64_t> failed{0};
     std::atomic<std::uint64_t> released{0};
 
+    /// All but what concerns the reaper.
+    WorkerHealth health();
     /// A run for a claimed job.
     std::shared_ptr<Run> make_run(store::ClaimedJob job) const;
     /// The worker's row, as it is now.

@@ -65,10 +65,12 @@ void renew_all(Engine& engine, mysql::Session& session) {
 
 void heartbeat_loop(Engine& engine) noexcept {
     const mysql::ThreadScope thread;
+    const core::Pulse::Alive alive{engine.heartbeat_pulse};
     const auto interval = core::heartbeat_interval(engine.options);
     // Several tries fit into one lease, however long the interval is.
-    Steps steps{engine, engine.heartbeat_link, "heartbeat",
+    Steps steps{engine, engine.heartbeat_link, engine.heartbeat_pulse, "heartbeat",
                 std::min<std::chrono::milliseconds>(interval / 4, std::chrono::seconds{1})};
+    engine.heartbeat_pulse.waits_for("its interval");
     auto next = Clock::now() + interval;
     while (engine.board.wait_heartbeat(next)) {
         const auto began = Clock::now();
@@ -78,6 +80,9 @@ void heartbeat_loop(Engine& engine) noexcept {
             session.execute(store::upsert_worker_sql(engine.tables, engine.row()), "heartbeat");
         });
         next = wait ? Clock::now() + *wait : began + interval;
+        if (!wait) {
+            engine.heartbeat_pulse.waits_for("its interval");
+        }
     }
     steps.try_once([&] {
         engine.heartbeat_link.session().execute(store::delete_worker_sql(engine.tables, engine.owner), "heartbeat");
@@ -85,6 +90,8 @@ void heartbeat_loop(Engine& engine) noexcept {
 }
 
 void watch_loop(Engine& engine) noexcept {
+    const core::Pulse::Alive alive{engine.watch_pulse};
+    engine.watch_pulse.waits_for("deadlines");
     while (!engine.board.closed()) {
         engine.board.wait_watch();
         for (const auto& run : engine.board.watch(Clock::now())) {

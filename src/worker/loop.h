@@ -15,14 +15,21 @@ namespace commitq::worker {
 /// Runs steps of one loop. Threading: the loop's thread.
 class Steps {
 public:
-    Steps(Engine& engine, mysql::Link& link, std::string_view loop, std::chrono::microseconds longest_wait)
-        : engine_{engine}, link_{link}, loop_{loop}, backoff_{std::chrono::milliseconds{20}, longest_wait} {}
+    Steps(Engine& engine, mysql::Link& link, core::Pulse& pulse, std::string_view loop,
+          std::chrono::microseconds longest_wait)
+        : engine_{engine},
+          link_{link},
+          pulse_{pulse},
+          loop_{loop},
+          backoff_{std::chrono::milliseconds{20}, longest_wait} {}
 
     /// Runs @p step. @returns nothing when it worked, else how long to wait before the next try.
     template <class Step>
     std::optional<std::chrono::microseconds> try_once(Step&& step) noexcept {
+        pulse_.waits_for("the server");
         try {
             step();
+            pulse_.succeeded();
             backoff_.reset();
             return std::nullopt;
         } catch (const Error& error) {
@@ -52,6 +59,8 @@ private:
     }
 
     void failed(const Error& error, bool refused) noexcept {
+        pulse_.failed();
+        pulse_.waits_for("its next try");
         last_ = error.code();
         refused_ = refused;
         engine_.report(loop_, error);
@@ -60,6 +69,7 @@ private:
 
     Engine& engine_;
     mysql::Link& link_;
+    core::Pulse& pulse_;
     std::string_view loop_;
     core::Backoff backoff_;
     core::Random random_{};

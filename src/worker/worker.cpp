@@ -159,11 +159,30 @@ void Worker::start() {
             refuse(kOperation, fmt::format("no thread could be started: {}", error.what()));
         }
     }
-    impl_->reaper = std::move(reaper);
     impl_->started = true;
     impl_->used_by = getpid();
     const core::MutexLock lock{impl_->mutex};
+    impl_->reaper = std::move(reaper);
     impl_->engine = std::move(engine);
+}
+
+WorkerHealth Worker::health() const {
+    if (impl_->used_by.load() != getpid()) {
+        return {};  // see wake
+    }
+    const core::MutexLock lock{impl_->mutex};
+    if (!impl_->engine) {
+        return {};
+    }
+    WorkerHealth health = impl_->engine->health();
+    if (impl_->reaper) {
+        health.loops.push_back(impl_->reaper->health());
+    }
+    for (const LoopHealth& loop : health.loops) {
+        health.consecutive_errors = std::max(health.consecutive_errors, loop.consecutive_errors);
+    }
+    health.connected = health.started && health.consecutive_errors == 0;
+    return health;
 }
 
 StopReport Worker::stop(std::chrono::milliseconds deadline) {

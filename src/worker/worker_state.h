@@ -23,7 +23,7 @@ struct Worker::Impl : queue::Wakeable {
     WorkerOptions options;
     worker::Handlers handlers{};
 
-    core::Mutex mutex{};  ///< Guards the engine pointer against `wake`.
+    core::Mutex mutex{};  ///< Guards what `start` sets against `wake` and `health`.
     std::shared_ptr<worker::Engine> engine GUARDED_BY(mutex);
     std::shared_ptr<worker::Engine> inline_engine{};  ///< Of `run_once`.
     std::unique_ptr<Reaper> reaper{};

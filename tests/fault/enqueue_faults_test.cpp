@@ -17,34 +17,6 @@
 namespace commitq::test {
 namespace {
 
-const std::string kLong(5'000, 'x');
-
-/// Breaks the connection at the next packet that holds a word.
-class Trap {
-public:
-    void set(std::string word, Passage passage) {
-        const std::scoped_lock lock{mutex_};
-        word_ = std::move(word);
-        passage_ = passage;
-    }
-    Passage watch(const std::string& packet) {
-        const std::scoped_lock lock{mutex_};
-        if (packet.find(word_) == std::string::npos) {
-            return Passage::pass;
-        }
-        return std::exchange(passage_, Passage::pass);
-    }
-    [[nodiscard]] bool has_snapped() {
-        const std::scoped_lock lock{mutex_};
-        return passage_ == Passage::pass;
-    }
-
-private:
-    std::mutex mutex_;
-    std::string word_;
-    Passage passage_ = Passage::pass;
-};
-
 class EnqueueOverABadNetwork : public ::testing::Test {
 protected:
     EnqueueOverABadNetwork() { database.look().run("CREATE TABLE orders (id INT PRIMARY KEY)"); }
@@ -54,7 +26,7 @@ protected:
     long orders() { return database.look().number("SELECT COUNT(*) FROM orders"); }
 
     Database database;
-    Trap trap;
+    PacketTrap trap;
     PacketProxy proxy{database.tcp_options(), [this](std::string& packet) { return trap.watch(packet); }};
     const Queue queue{"q"};
 };
@@ -101,7 +73,7 @@ TEST_F(EnqueueOverABadNetwork, EnqueueAutocommitOfALongPayload_TheJobNeverStands
              {std::string{"INSERT INTO `commitq_payloads`"}, std::string{"INSERT INTO `commitq_jobs`"}}) {
             const mysql::Session session{proxy.options(), mysql::Purpose::handler};
             trap.set(word, passage);
-            EXPECT_TRUE(thrown([&] { queue.enqueue_autocommit(session.client(), "t", kLong); }));
+            EXPECT_TRUE(thrown([&] { queue.enqueue_autocommit(session.client(), "t", kLongPayload); }));
             EXPECT_EQ(database.violations(), "");
         }
     }
@@ -119,7 +91,7 @@ TEST_F(EnqueueOverABadNetwork, EachInsertIsSentOnce) {
     ASSERT_EQ(mysql_query(session.client(), "START TRANSACTION"), 0);
     queue.enqueue(session.client(), "t", "short");
     EXPECT_EQ(inserts, 1);
-    queue.enqueue(session.client(), "t", kLong);
+    queue.enqueue(session.client(), "t", kLongPayload);
     EXPECT_EQ(inserts, 3);
     ASSERT_EQ(mysql_query(session.client(), "COMMIT"), 0);
     EXPECT_EQ(jobs(), 2);

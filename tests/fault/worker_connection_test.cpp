@@ -297,32 +297,6 @@ TEST(WorkerReadOnly, C27_AServerThatTurnsReadOnlyAndBack_LosesNoJobAndNoResult) 
 // --------------------------------------------------------------------------------------------------- unknown outcomes
 
 /// Something that happens to the next packet with a certain text.
-class Trap {
-public:
-    void set(std::string text, Passage passage) {
-        const std::scoped_lock lock{mutex_};
-        text_ = std::move(text);
-        passage_ = passage;
-    }
-    Passage watch(const std::string& packet) {
-        const std::scoped_lock lock{mutex_};
-        if (text_.empty() || packet.find(text_) == std::string::npos) {
-            return Passage::pass;
-        }
-        text_.clear();
-        return passage_;
-    }
-    bool has_snapped() {
-        const std::scoped_lock lock{mutex_};
-        return text_.empty();
-    }
-
-private:
-    std::mutex mutex_;
-    std::string text_;
-    Passage passage_ = Passage::pass;
-};
-
 class UnknownOutcome : public WorkerConnection {
 protected:
     /// Through the proxy, with little patience for replies.
@@ -332,7 +306,7 @@ protected:
         return options;
     }
 
-    Trap trap;
+    PacketTrap trap;
     PacketProxy proxy{database.tcp_options(), [this](std::string& packet) { return trap.watch(packet); }};
 };
 

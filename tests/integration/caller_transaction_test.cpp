@@ -14,8 +14,6 @@
 namespace commitq::test {
 namespace {
 
-const std::string kLong(5'000, 'x');
-
 /// A caller with an order table, and somebody else who holds locks.
 class CallersTransaction : public ::testing::Test {
 protected:
@@ -81,7 +79,7 @@ protected:
         const std::vector<NewJob> many(3, NewJob{.type = "t", .payload = "x"});
         for (const Queue* each : {&queue, &another}) {
             for (const auto& call : {std::function<void()>{[&] { each->enqueue(db, "t", "x"); }},
-                                     std::function<void()>{[&] { each->enqueue(db, "t", kLong); }},
+                                     std::function<void()>{[&] { each->enqueue(db, "t", kLongPayload); }},
                                      std::function<void()>{[&] { each->enqueue_many(db, many); }}}) {
                 const auto error = thrown(call);
                 ASSERT_TRUE(error);
@@ -121,7 +119,7 @@ TEST_F(CallersTransaction, C11_DeadlockInEnqueueOfALongPayload_CallerGoesOn_Noth
         SCOPED_TRACE(table);
         db.run("START TRANSACTION");
         db.run("UPDATE orders SET note='mine' WHERE id=1");
-        expect_deadlock(deadlock_in([&] { queue.enqueue(db, "t", kLong); }, table));
+        expect_deadlock(deadlock_in([&] { queue.enqueue(db, "t", kLongPayload); }, table));
         expect_refused_everywhere();
         db.run("ROLLBACK");
     }
@@ -130,7 +128,7 @@ TEST_F(CallersTransaction, C11_DeadlockInEnqueueOfALongPayload_CallerGoesOn_Noth
 }
 
 TEST_F(CallersTransaction, C11_DeadlockInEnqueueMany_CallerGoesOn_NothingOfItSurvives) {
-    const std::vector<NewJob> many(30, NewJob{.type = "t", .payload = kLong});
+    const std::vector<NewJob> many(30, NewJob{.type = "t", .payload = kLongPayload});
     db.run("START TRANSACTION");
     db.run("UPDATE orders SET note='mine' WHERE id=1");
     expect_deadlock(deadlock_in([&] { queue.enqueue_many(db, many); }));
@@ -160,7 +158,7 @@ TEST_F(CallersTransaction, C11_DeadlockInXa_TheBranchCanOnlyBeRolledBack) {
     db.run("XA START " + xid);
     db.run("UPDATE orders SET note='mine' WHERE id=1");
     expect_deadlock(deadlock_in([&] { queue.enqueue(db, "t", "deadlocks"); }));
-    for (const std::string& payload : {std::string{"short"}, kLong}) {
+    for (const std::string& payload : {std::string{"short"}, kLongPayload}) {
         const auto error = thrown([&] { queue.enqueue(db, "t", payload); });
         ASSERT_TRUE(error);
         EXPECT_TRUE(error->code() == Errc::not_in_transaction || error->transaction() == TransactionState::rolled_back)
@@ -209,7 +207,7 @@ TEST_F(CallersTransaction, C12_LockTimeoutAfterThePayloadWasWritten_SaysThatAPar
     db.run("START TRANSACTION");
     db.run("INSERT INTO orders VALUES (2,'new')");
     hold_the_end_of("commitq_jobs");
-    const auto error = thrown([&] { queue.enqueue(db, "t", kLong); });
+    const auto error = thrown([&] { queue.enqueue(db, "t", kLongPayload); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), Errc::lock_timeout);
     EXPECT_EQ(error->transaction(), TransactionState::partial);
@@ -230,7 +228,7 @@ protected:
 };
 
 TEST_F(CallersTransactionWithRollbackOnTimeout, C12_LockTimeoutThatRollsBackAll_SaysSoAndRefusesToGoOn) {
-    for (const std::string& payload : {std::string{"short"}, kLong}) {
+    for (const std::string& payload : {std::string{"short"}, kLongPayload}) {
         db.run("START TRANSACTION");
         db.run("INSERT INTO orders VALUES (2,'new')");
         queue.enqueue(db, "t", "before");
@@ -255,7 +253,7 @@ TEST_F(CallersTransactionWithRollbackOnTimeout, C12_LockTimeoutThatRollsBackAll_
 
 TEST_F(CallersTransaction, ALockTimeoutInEnqueueAutocommitLeavesNoJob) {
     hold_the_end_of("commitq_jobs");
-    for (const std::string& payload : {std::string{"short"}, kLong}) {
+    for (const std::string& payload : {std::string{"short"}, kLongPayload}) {
         const auto error = thrown([&] { queue.enqueue_autocommit(db, "t", payload); });
         ASSERT_TRUE(error);
         EXPECT_EQ(error->code(), Errc::lock_timeout);
@@ -304,7 +302,7 @@ TEST_F(CallersTransaction, OnceTheTablesAreThereTheSameQueueWorks) {
 // ------------------------------------------------------------------------------------------------ the connection
 
 TEST_F(CallersTransaction, KilledBetweenStatements_ConnectionLostAndTheTransactionWithIt) {
-    for (const std::string& payload : {std::string{"short"}, kLong}) {
+    for (const std::string& payload : {std::string{"short"}, kLongPayload}) {
         Connection killed = database.connect();
         killed.run("START TRANSACTION");
         killed.run("INSERT INTO orders VALUES (2,'new')");

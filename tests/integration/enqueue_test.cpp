@@ -17,8 +17,6 @@
 namespace commitq::test {
 namespace {
 
-const std::string kLong(5'000, 'x');
-
 std::string all_bytes() {
     std::string bytes;
     for (int byte = 0; byte < 256; ++byte) {
@@ -87,9 +85,9 @@ TEST(Enqueue, GoesIntoTheTablesOfItsPrefixAndDatabase) {
     Database there{false};
     Schema{there.options(), "own_"}.migrate();
     Connection db = here.connect();
-    const JobId id = enqueue_committed(db, Queue{"q", {.prefix = "own_", .database = there.name()}}, kLong);
+    const JobId id = enqueue_committed(db, Queue{"q", {.prefix = "own_", .database = there.name()}}, kLongPayload);
     EXPECT_EQ(job_rows(here), 0);
-    EXPECT_EQ(there.look().value(fmt::format("SELECT payload FROM own_jobs_view WHERE id={}", id)), kLong);
+    EXPECT_EQ(there.look().value(fmt::format("SELECT payload FROM own_jobs_view WHERE id={}", id)), kLongPayload);
 }
 
 // ------------------------------------------------------------------------------------------------ commit, rollback
@@ -101,14 +99,14 @@ TEST_P(EnqueueAtIsolation, RollbackLeavesNothingCommitLeavesAll) {
     Connection db = database.connect();
     db.run("SET SESSION TRANSACTION ISOLATION LEVEL " + GetParam());
     const Queue queue{"q"};
-    for (const std::string& payload : {std::string{"short"}, kLong}) {
+    for (const std::string& payload : {std::string{"short"}, kLongPayload}) {
         db.run("START TRANSACTION");
         queue.enqueue(db, "t", payload);
         db.run("ROLLBACK");
     }
     EXPECT_EQ(job_rows(database), 0);
     EXPECT_EQ(payload_rows(database), 0);
-    for (const std::string& payload : {std::string{"short"}, kLong}) {
+    for (const std::string& payload : {std::string{"short"}, kLongPayload}) {
         EXPECT_EQ(database.job(enqueue_committed(db, queue, payload), "payload"), payload);
     }
     EXPECT_EQ(job_rows(database), 2);
@@ -128,9 +126,9 @@ TEST(Enqueue, UncommittedJobsAreSeenByNobodyElse) {
     Database database;
     Connection db = database.connect();
     db.run("START TRANSACTION");
-    const JobId id = Queue{"q"}.enqueue(db, "t", kLong);
+    const JobId id = Queue{"q"}.enqueue(db, "t", kLongPayload);
     EXPECT_EQ(job_rows(database), 0);
-    EXPECT_EQ(db.value(fmt::format("SELECT payload FROM commitq_jobs_view WHERE id={}", id)), kLong);
+    EXPECT_EQ(db.value(fmt::format("SELECT payload FROM commitq_jobs_view WHERE id={}", id)), kLongPayload);
 }
 
 TEST(Enqueue, RollbackToASavepointTakesBackOnlyWhatCameAfterIt) {
@@ -140,7 +138,7 @@ TEST(Enqueue, RollbackToASavepointTakesBackOnlyWhatCameAfterIt) {
     db.run("START TRANSACTION");
     const JobId kept = queue.enqueue(db, "t", "kept");
     db.run("SAVEPOINT here");
-    queue.enqueue(db, "t", kLong);
+    queue.enqueue(db, "t", kLongPayload);
     db.run("ROLLBACK TO SAVEPOINT here");
     const JobId after = queue.enqueue(db, "t", "after");
     db.run("COMMIT");
@@ -160,7 +158,7 @@ TEST(Enqueue, TwoOpenTransactionsOnOneQueueDoNotWaitForEachOther) {
         db.run("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE");
         db.run("START TRANSACTION");
         queue.enqueue(db, "t", "short");
-        queue.enqueue(db, "t", kLong);
+        queue.enqueue(db, "t", kLongPayload);
     }
     for (Connection& db : producers) {
         db.run("COMMIT");
@@ -176,19 +174,19 @@ TEST(Enqueue, InsideXaPreparedAndCommitted) {
     Database database;
     Connection db = database.connect();
     db.run("XA START " + xid(database));
-    const JobId id = Queue{"q"}.enqueue(db, "t", kLong);
+    const JobId id = Queue{"q"}.enqueue(db, "t", kLongPayload);
     db.run("XA END " + xid(database));
     db.run("XA PREPARE " + xid(database));
     EXPECT_EQ(job_rows(database), 0);
     db.run("XA COMMIT " + xid(database));
-    EXPECT_EQ(database.job(id, "payload"), kLong);
+    EXPECT_EQ(database.job(id, "payload"), kLongPayload);
 }
 
 TEST(Enqueue, InsideXaRolledBack) {
     Database database;
     Connection db = database.connect();
     db.run("XA START " + xid(database));
-    Queue{"q"}.enqueue(db, "t", kLong);
+    Queue{"q"}.enqueue(db, "t", kLongPayload);
     db.run("XA END " + xid(database));
     db.run("XA ROLLBACK " + xid(database));
     EXPECT_EQ(job_rows(database), 0);
@@ -241,7 +239,7 @@ TEST(Enqueue, WithAutocommitOffAndNothingDoneYetThereIsNoTransaction) {
 TEST(EnqueueAutocommit, CommitsByItself) {
     Database database;
     Connection db = database.connect();
-    for (const std::string& payload : {std::string{"short"}, kLong}) {
+    for (const std::string& payload : {std::string{"short"}, kLongPayload}) {
         const JobId id = Queue{"q"}.enqueue_autocommit(db, "t", payload, {.priority = 1});
         EXPECT_EQ(database.job(id, "payload"), payload);
         EXPECT_EQ(database.job(id, "priority"), "1");
@@ -279,7 +277,7 @@ TEST(Enqueue, TheIdIsTheRealOneWhateverTheIncrement) {
         db.run(fmt::format("SET SESSION auto_increment_increment={}, SESSION auto_increment_offset={}", increment,
                            offset));
         for (const std::string& payload :
-             {fmt::format("short {}", increment), fmt::format("{} {}", increment, kLong)}) {
+             {fmt::format("short {}", increment), fmt::format("{} {}", increment, kLongPayload)}) {
             EXPECT_EQ(database.job(enqueue_committed(db, queue, payload), "payload"), payload) << increment;
         }
     }
@@ -388,7 +386,7 @@ TEST(Enqueue, C37_SafeUpdatesAndAMandatoryPrimaryKeyAreNoObstacle) {
     }
     db.run("SET SESSION sql_select_limit = 1, SESSION max_join_size = 1, SESSION sql_quote_show_create = 0");
     const Queue queue{"q"};
-    for (const std::string& payload : {std::string{"short"}, kLong}) {
+    for (const std::string& payload : {std::string{"short"}, kLongPayload}) {
         EXPECT_EQ(database.job(enqueue_committed(db, queue, payload), "payload"), payload);
     }
 }
@@ -403,10 +401,10 @@ TEST(Enqueue, TheSessionIsAsBefore) {
     ASSERT_GT(before.size(), 300U);
     db.run("START TRANSACTION");
     queue.enqueue(db, "t", "short");
-    queue.enqueue(db, "t", kLong);
+    queue.enqueue(db, "t", kLongPayload);
     EXPECT_THAT(changed(before, session_variables(db)), ::testing::IsEmpty());
     db.run("COMMIT");
-    queue.enqueue_autocommit(db, "t", kLong);
+    queue.enqueue_autocommit(db, "t", kLongPayload);
     EXPECT_THAT(changed(before, session_variables(db)), ::testing::IsEmpty());
 }
 

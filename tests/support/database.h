@@ -40,6 +40,9 @@ private:
     std::unique_ptr<MYSQL, Close> client_;
 };
 
+/// Above what stands in the job's own row.
+inline const std::string kLongPayload(5'000, 'x');
+
 /// A database with a fresh name, migrated, dropped at the end.
 class Database {
 public:

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace commitq::test {
@@ -21,6 +23,29 @@ enum class Passage {
     lose_answer,  ///< It arrives, the connection breaks before the answer comes back.
     mute,         ///< It arrives, and nothing that the server says from then on comes back.
     cut_off,  ///< Nothing arrives any more, in either direction, and neither side is told: as when a network is cut.
+};
+
+/// Does something to the next packet that holds a word, once. Thread-safe.
+class PacketTrap {
+public:
+    void set(std::string word, Passage passage) {
+        const std::scoped_lock lock{mutex_};
+        word_ = std::move(word);
+        passage_ = passage;
+    }
+    Passage watch(const std::string& packet) {
+        const std::scoped_lock lock{mutex_};
+        return packet.find(word_) == std::string::npos ? Passage::pass : std::exchange(passage_, Passage::pass);
+    }
+    bool has_snapped() {
+        const std::scoped_lock lock{mutex_};
+        return passage_ == Passage::pass;
+    }
+
+private:
+    std::mutex mutex_;
+    std::string word_{};
+    Passage passage_ = Passage::pass;
 };
 
 /// Forwards connections to a server. For connections without TLS: it must read the packets. Ends its connections with it.

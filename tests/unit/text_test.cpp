@@ -147,11 +147,12 @@ TEST(CleanErrorText, IsStorableWhateverTheBytes) {
     for (int round = 0; round < 2000; ++round) {
         std::string text(static_cast<std::size_t>(random.uniform() * 3000), '\0');
         // Mostly bytes that mean something in UTF-8, so that long sequences happen too.
-        const std::string_view likely =
+        constexpr std::string_view likely{
             "\xf0\x9f\x98\x80\xe2\x82\xac\xc3\xa9\xed\xa0\xf4\x90\x00\x0a\x41"
-            "\xbf";
+            "\xbf",
+            17};
         for (char& c : text)
-            c = random.uniform() < 0.7 ? likely[static_cast<std::size_t>(random.uniform() * 17)]
+            c = random.uniform() < 0.7 ? likely[static_cast<std::size_t>(random.uniform() * likely.size())]
                                        : static_cast<char>(static_cast<int>(random.uniform() * 256));
         const std::string clean = clean_error_text(text);
         const auto characters = storable_length(clean);
