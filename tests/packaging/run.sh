@@ -92,7 +92,7 @@ check_kind "$kind" "$build"
 
 if [[ $kind == static ]]; then other=shared shared=ON; else other=static shared=OFF; fi
 CMAKE_BUILD_TYPE=Debug cmake --fresh -S "$here/add_subdirectory" -B "$subproject" \
-  -DBUILD_SHARED_LIBS=$shared -DCOMMITQ_INSTALL=ON -DCOMMITQ_PROGRAMS=ON >/dev/null
+  -DCMAKE_UNITY_BUILD=ON -DBUILD_SHARED_LIBS=$shared -DCOMMITQ_INSTALL=ON -DCOMMITQ_PROGRAMS=ON >/dev/null
 cmake --build "$subproject" >"$scratch/log" || { cat "$scratch/log" >&2 && fail "the subproject does not build"; }
 run_consumer "$subproject/consumer"
 check_kind "$other" "$subproject"
