@@ -70,10 +70,10 @@ struct WorkerOptions {
     std::vector<std::string> queues{};  ///< 1 or more queue names, without repeats.
     std::string prefix = "commitq_";    ///< Of the table names; `[A-Za-z0-9_]+`, at most 32 characters.
     int concurrency = 8;                ///< Handler threads, 1 to 1,024.
-    int batch = 100;                    ///< The most jobs that one claim takes, 1 to 1,000.
+    int batch = 200;                    ///< The most jobs that one claim takes, 1 to 1,000.
     /// The most jobs held ready beyond those running, 0 to 10,000; 0 claims only what can start at once. The worker
     /// stays below it by itself when handlers are slow: it never holds more than can start within a tenth of the lease.
-    int prefetch = 200;
+    int prefetch = 400;
     /// How long a claim lasts unless renewed; 1 s to 1 day.
     std::chrono::milliseconds lease{30'000};
     /// Between renewals; at most half of the lease. Default 0: a third of the lease.

@@ -14,7 +14,8 @@ std::string available_at(const EnqueueOptions& options) {
     if (options.at) {
         return fmt::format("GREATEST(UTC_TIMESTAMP(6),TIMESTAMP'{}')", core::datetime_literal(*options.at));
     }
-    return from_now(options.delay);
+    // Most jobs have no delay, and the sum would be computed for each.
+    return options.delay == options.delay.zero() ? "UTC_TIMESTAMP(6)" : from_now(options.delay);
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ Report drain(const Options& options) {
                  report.add("client_cpu_us_per_job", drained.cpu_us_per_job);
                  report.add("round_trips_per_job", drained.statements_per_job);
              }),
-             fresh([&](Database& database) { report.add("floor_jobs_per_s", jobs / floor_drain(database, 2, 100)); })});
+             fresh([&](Database& database) { report.add("floor_jobs_per_s", jobs / floor_drain(database, 2, drain_worker().batch)); })});
     report.ratio("drain_vs_floor", "drain_jobs_per_s", "floor_jobs_per_s");
     return report;
 }
