@@ -100,14 +100,15 @@ Report drain(const Options& options) {
             side(database);
         };
     };
-    in_turn(options,
-            {fresh([&](Database& database) {
-                 const Drained drained = drain_once(database, jobs, drain_worker());
-                 report.add("drain_jobs_per_s", drained.jobs_per_s);
-                 report.add("client_cpu_us_per_job", drained.cpu_us_per_job);
-                 report.add("round_trips_per_job", drained.statements_per_job);
-             }),
-             fresh([&](Database& database) { report.add("floor_jobs_per_s", jobs / floor_drain(database, 2, drain_worker().batch)); })});
+    in_turn(options, {fresh([&](Database& database) {
+                          const Drained drained = drain_once(database, jobs, drain_worker());
+                          report.add("drain_jobs_per_s", drained.jobs_per_s);
+                          report.add("client_cpu_us_per_job", drained.cpu_us_per_job);
+                          report.add("round_trips_per_job", drained.statements_per_job);
+                      }),
+                      fresh([&](Database& database) {
+                          report.add("floor_jobs_per_s", jobs / floor_drain(database, 2, drain_worker().batch));
+                      })});
     report.ratio("drain_vs_floor", "drain_jobs_per_s", "floor_jobs_per_s");
     return report;
 }
