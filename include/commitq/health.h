@@ -39,7 +39,7 @@ struct WorkerHealth {
     std::size_t running = 0;                                     ///< Those of them whose handlers run.
     /// Until the lease that ends first does, of the jobs held; negative when it is over; empty when none is held.
     std::optional<std::chrono::milliseconds> lease_left{};
-    std::vector<LoopHealth> loops{};
+    std::vector<LoopHealth> loops{};  ///< Of the worker, and of its reaper; empty before `start`.
 };
 
 }  // namespace commitq
