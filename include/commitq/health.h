@@ -2,7 +2,7 @@
 /// How a worker or a reaper is doing, for the host's own health endpoint.
 ///
 ///     const commitq::WorkerHealth health = worker.health();
-///     const bool ready = health.started && health.connected && health.consecutive_errors < 10;
+///     const bool ready = health.started && health.consecutive_errors < 10;
 ///
 /// Ages are measured by this process's steady clock. Nothing here asks the server: `health` returns at once, whatever the
 /// server does.
@@ -19,10 +19,10 @@ namespace commitq {
 
 /// One background loop.
 struct LoopHealth {
-    std::string name{};  ///< `claim`, `complete`, `heartbeat`, `watch` or `reap`, as in `Observer::on_error`.
-    bool alive = false;  ///< Its thread runs. False before `start` and after `stop`; no error ends a loop.
-    std::string
-        waits_for{};  ///< What it waits for just now, in words: "work", "room for jobs", "the server", "its next try".
+    std::string name{};       ///< `claim`, `complete`, `heartbeat`, `watch` or `reap`.
+    bool alive = false;       ///< Its thread runs. False before `start` and after `stop`; no error ends a loop.
+    std::string waits_for{};  ///< What it waits for just now, in words, such as "work", "the server" or "its next try".
+    bool connected = false;   ///< The server answered the last thing that it asked, if only by a refusal.
     std::uint64_t consecutive_errors = 0;  ///< Since its last success.
     std::optional<std::chrono::milliseconds>
         since_success{};  ///< Since the server last did what it asked; none so far: empty.
@@ -31,7 +31,7 @@ struct LoopHealth {
 /// What `Worker::health` returns.
 struct WorkerHealth {
     bool started = false;    ///< Between `start` and `stop`.
-    bool connected = false;  ///< Started, and the last thing that each loop asked of the server worked.
+    bool connected = false;  ///< Started, and no loop has lost its connection since the server last answered it.
     std::optional<std::chrono::milliseconds> since_claim{};      ///< Since the last look for work, found or not.
     std::optional<std::chrono::milliseconds> since_heartbeat{};  ///< Since leases were last renewed.
     std::uint64_t consecutive_errors = 0;                        ///< The most of any loop.

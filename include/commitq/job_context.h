@@ -24,7 +24,7 @@ enum class StopReason {
     none,        ///< It is not asked to.
     lease_lost,  ///< The job no longer belongs to this worker; its result will be discarded.
     timeout,     ///< The handler's `HandlerOptions::timeout` is over.
-    shutdown,    ///< `Worker::stop` has used up its deadline for draining.
+    shutdown,    ///< `Worker::stop` has used up two thirds of its deadline.
 };
 
 /// The name of @p reason as it stands above.

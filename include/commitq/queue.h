@@ -8,8 +8,8 @@
 ///     mysql_commit(db);                 // the order and its job exist, or neither does
 ///     queue.notify();                   // optional: wakes workers of this process at once
 ///
-/// Guarantee: a job exists if and only if the transaction that enqueued it committed. `enqueue` sends INSERT and nothing
-/// else: no BEGIN, COMMIT, SAVEPOINT, SET or DDL, no hidden retry. It works at any isolation level, inside XA, and under
+/// Guarantee: a job exists if and only if the transaction that enqueued it committed. `enqueue` writes by INSERT only:
+/// no BEGIN, COMMIT, SAVEPOINT, SET or DDL, no hidden retry. It works at any isolation level, inside XA, and under
 /// any character set, `sql_mode` and time zone of your session. It does set the session's LAST_INSERT_ID().
 #pragma once
 
@@ -98,7 +98,8 @@ public:
     ///         statement fails, `Error::transaction` is `partial` (a payload without its job is written): roll back.
     JobId enqueue(Handle db, std::string_view type, std::string_view payload, const EnqueueOptions& options = {}) const;
 
-    /// Adds many jobs to the open transaction, in as few statements as the packet size allows.
+    /// Adds many jobs to the open transaction, in statements of up to 1 MiB, or what the packet size allows if that is less.
+    /// Round trips: one for each, one more for each with payloads above 1 KiB, and one to ask for the packet size.
     /// @returns the ids, in the order of @p jobs.
     /// @throws Error as `enqueue`. Input is checked before anything is sent. When a later statement fails,
     ///         `Error::transaction` is `partial`: roll back.

@@ -43,7 +43,7 @@ struct ReapReport {
     std::size_t dead = 0;      ///< Jobs whose attempts were used up.
 };
 
-/// Reaps expired leases. Ownership: its thread and connection. Threading: one thread at a time.
+/// Reaps expired leases. Ownership: its thread and connection. Threading: one thread at a time, but `health` from any.
 class COMMITQ_EXPORT Reaper {
 public:
     /// Checks the options; connects to nothing.
@@ -64,7 +64,7 @@ public:
     /// How its loop is doing. Asks nothing of the server. Thread-safe.
     [[nodiscard]] LoopHealth health() const;
 
-    /// One pass now, on the calling thread, without grace and without regard to `interval`. Not while started.
+    /// One pass now, on the calling thread, without grace and without regard to `interval`. Not once started.
     /// @throws Error what `start` throws, and errors of the statements; a job that the server refuses to change goes to the
     ///         observer's `on_error` instead.
     ReapReport reap_once();

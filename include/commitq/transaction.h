@@ -35,7 +35,7 @@ using Row = std::vector<std::optional<std::string>>;
 
 /// An open transaction. Ownership: move-only, holds its connection until it ends. Threading: one thread at a time.
 /// Lifetime: must end before the handler returns. The destructor rolls back and never throws.
-/// Isolation is the server's default for the session; the connection runs with `utf8mb4`.
+/// Isolation is the server's default for the session; the connection runs with `ConnectOptions::charset`.
 class COMMITQ_EXPORT Transaction {
 public:
     /// Takes over @p session and starts a transaction on it. Made by `JobContext::begin`, not by users.

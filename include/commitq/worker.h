@@ -98,7 +98,7 @@ struct StopReport {
 };
 
 /// Claims and runs jobs. Ownership: owns its threads and connections. Threading: `start`, `stop`, `on`, `follow` and
-/// `run_once` from one thread at a time; `wake` from any. Lifetime: handlers may run until the destructor returns, and
+/// `run_once` from one thread at a time; `wake` and `health` from any. Lifetime: handlers may run until the destructor returns, and
 /// a handler that ignores its stop token may run on after that on a detached thread, which touches only state that
 /// it shares; what the handler itself refers to must live as long.
 class COMMITQ_EXPORT Worker {
@@ -129,7 +129,7 @@ public:
     /// Starts a claim at once. Thread-safe, never throws.
     void wake() noexcept;
 
-    /// How the worker is doing. Asks nothing of the server. Thread-safe; before `start` and after `stop`, all loops are not alive.
+    /// How the worker is doing. Asks nothing of the server. Thread-safe; no loop is alive after `stop`, and none is listed before `start`.
     [[nodiscard]] WorkerHealth health() const;
 
     /// Stops: claims nothing more, releases what has not started, and waits for running handlers; leases are renewed
@@ -139,8 +139,8 @@ public:
     /// @param deadline 0 or more; 0 fires the stop tokens at once and does not wait.
     StopReport stop(std::chrono::milliseconds deadline);
 
-    /// Claims one batch and runs it on the calling thread, without threads or heartbeat: for tests and for cron.
-    /// Not while started.
+    /// Claims one batch and runs it on the calling thread, job after job: for tests and for cron. Leases are renewed between
+    /// handlers, so a single one must not outlast the lease; handler timeouts don't fire. Not once started.
     /// @returns how many jobs were run; 0 when none was due.
     /// @throws Error what `start` throws, and errors of claiming and completing.
     std::size_t run_once();

@@ -20,13 +20,19 @@ public:
     void succeeded() noexcept {
         last_success_ = Clock::now();
         errors_ = 0;
+        connected_ = true;
     }
-    void failed() noexcept { ++errors_; }
+    /// @param connected the server did answer.
+    void failed(bool connected) noexcept {
+        ++errors_;
+        connected_ = connected;
+    }
 
     [[nodiscard]] LoopHealth health() const {
         LoopHealth health{.name = name_,
                           .alive = alive_,
                           .waits_for = waits_for_.load(),
+                          .connected = connected_,
                           .consecutive_errors = errors_,
                           .since_success = {}};
         if (const Clock::time_point success = last_success_; success != Clock::time_point{}) {
@@ -54,6 +60,7 @@ private:
     const char* const name_;
     std::atomic<const char*> waits_for_{"nothing"};
     std::atomic<bool> alive_{false};
+    std::atomic<bool> connected_{true};  // `start` connects before there is a loop
     std::atomic<std::uint64_t> errors_{0};
     std::atomic<Clock::time_point> last_success_{};
 };

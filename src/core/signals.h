@@ -9,8 +9,8 @@
 namespace commitq::core {
 
 enum class Signals {
-    all,
-    passing,  ///< Those of timers, children, I/O and the like: all but those that a person or a supervisor ends a process with.
+    all,      ///< But for those of a fault of the thread itself, which a crash reporter wants to see.
+    passing,  ///< Nor those that a person or a supervisor ends a process with: left are timers, children, I/O and the like.
 };
 
 /// Blocks signals on this thread for a scope; a thread started in it inherits that. They go to the host's other threads, or
@@ -20,6 +20,9 @@ public:
     explicit SignalsBlocked(Signals which) noexcept {
         sigset_t blocked;
         sigfillset(&blocked);
+        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+            sigdelset(&blocked, fault);
+        }
         if (which == Signals::passing) {
             for (const int ending : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) {
                 sigdelset(&blocked, ending);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace commitq {
@@ -54,7 +55,7 @@ struct Reaper::Impl {
     mysql::Link link;
     core::Pulse pulse{"reap"};
     core::ThreadPack threads{};
-    pid_t used_by = 0;  ///< The process that has the thread and the connection; a fork has neither.
+    std::atomic<pid_t> used_by{0};  ///< The process that has the thread and the connection; a fork has neither.
     bool started = false;
 
     Clock::time_point not_before{};  ///< Grace: live workers renew first.
@@ -150,7 +151,7 @@ void Reaper::Impl::loop() noexcept {
     core::Random random;
     core::Backoff backoff{100ms, 5s};
     const auto failed = [&](const Error& error) {
-        pulse.failed();
+        pulse.failed(!mysql::needs_reconnect(error));
         pulse.waits_for("its next try");
         report(error);
         link.recover(error);
@@ -266,7 +267,10 @@ void Reaper::stop() noexcept {
     }
 }
 
-LoopHealth Reaper::health() const { return impl_->pulse.health(); }
+LoopHealth Reaper::health() const {
+    const pid_t used_by = impl_->used_by;
+    return used_by == 0 || used_by == getpid() ? impl_->pulse.health() : core::Pulse{"reap"}.health();
+}
 
 ReapReport Reaper::reap_once() {
     check_unused("reap_once", impl_->used_by, impl_->started);

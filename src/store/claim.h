@@ -50,7 +50,7 @@ struct ClaimRange {
     std::string_view from;  ///< available_at to begin at: skips entries that the server has not purged yet.
     int limit;
     std::size_t byte_budget;           ///< Payload bytes; one job is taken even if it alone is above.
-    std::span<const JobId> not_these;  ///< Held by this process still.
+    std::span<const JobId> not_these;  ///< Held by this process still, or refused by the server.
 };
 
 /// A job that this worker owns since the claim's COMMIT.

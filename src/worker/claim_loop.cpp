@@ -13,26 +13,60 @@ using core::Clock;
 /// Payload bytes that one claim takes on, so that large payloads don't fill the memory.
 constexpr std::size_t kBytesPerClaim = std::size_t{16} << 20U;
 
+store::ClaimResult claim_up_to(Engine& engine, mysql::Session& session, const ClaimPlan::Target& target, int limit) {
+    std::vector<JobId> not_these = engine.board.not_to_claim();
+    engine.refusals.add_to(not_these, Clock::now());
+    return store::claim(session, engine.tables, engine.claimant,
+                        {.queue = engine.options.queues[target.queue],
+                         .priority = target.priority,
+                         .from = target.from,
+                         .limit = limit,
+                         .byte_budget = kBytesPerClaim,
+                         .not_these = not_these});
+}
+
+/// One of the next @p limit jobs is refused: takes those before it one by one, and leaves it out from now on.
+store::ClaimResult claim_before_refused(Engine& engine, mysql::Session& session, const ClaimPlan::Target& target,
+                                        int limit) {
+    store::ClaimResult all{.jobs = {}, .last_available_at = {}, .more = true};
+    for (int i = 0; i < limit; ++i) {
+        try {
+            store::ClaimResult one = claim_up_to(engine, session, target, 1);
+            if (one.jobs.empty()) {
+                break;
+            }
+            all.jobs.push_back(std::move(one.jobs.front()));
+            all.last_available_at = std::move(one.last_available_at);
+        } catch (const store::JobRefused& refused) {
+            session.rollback("claim");
+            engine.report("claim", refused);
+            engine.refusals.leave_out(refused.id(), Clock::now());
+            all.more = !engine.refusals.full();
+            break;
+        } catch (const Error& error) {
+            if (all.jobs.empty()) {
+                throw;
+            }
+            engine.report("claim", error);  // what was claimed before is ours all the same
+            engine.claim_link.recover(error);
+            break;
+        }
+    }
+    return all;
+}
+
 }  // namespace
 
 store::ClaimResult claim_from(Engine& engine, mysql::Session& session, const ClaimPlan::Target& target, int limit) {
-    std::vector<JobId> not_these = engine.board.not_to_claim();
-    engine.refusals.add_to(not_these, Clock::now());
-    limit = engine.refusals.limit(limit);
     try {
-        store::ClaimResult result = store::claim(session, engine.tables, engine.claimant,
-                                                 {.queue = engine.options.queues[target.queue],
-                                                  .priority = target.priority,
-                                                  .from = target.from,
-                                                  .limit = limit,
-                                                  .byte_budget = kBytesPerClaim,
-                                                  .not_these = not_these});
-        engine.refusals.succeeded();
-        return result;
+        return claim_up_to(engine, session, target, limit);
     } catch (const Error& error) {
-        engine.refusals.failed(error, limit, Clock::now());
-        throw;
+        if (!mysql::is_refusal(error)) {
+            throw;
+        }
+        session.rollback("claim");
     }
+    return claim_before_refused(engine, session, target, limit);
 }
 
 namespace {
@@ -68,11 +102,16 @@ private:
     /// Claims once, from the best place that has something. @returns false when nothing was found anywhere.
     bool claim(int wanted) {
         mysql::Session& session = engine_.claim_link.session();
-        if (plan_.should_look(Clock::now())) {
+        const bool looks = plan_.should_look(Clock::now());
+        if (looks) {
             look(session);
         }
         if (claim_known(session, wanted)) {
             return true;
+        }
+        if (looks) {
+            look_owed_ = false;
+            return false;
         }
         look_owed_ = !plan_.may_look(Clock::now());
         if (look_owed_) {
@@ -143,6 +182,7 @@ private:
             finishes.push_back({.id = run->job.id, .attempt = run->job.attempt, .ending = store::Ending::release});
         }
         std::vector<store::Written> results;
+        int refusals = 0;
         // Tried once at the least, however short the deadline of the shutdown is.
         while (const auto wait = steps_.try_once([&] {
             results = store::finish(engine_.claim_link.session(), engine_.tables, engine_.owner, finishes);
@@ -151,8 +191,11 @@ private:
                 release(runs.first(runs.size() / 2));
                 return release(runs.subspan(runs.size() / 2));
             }
-            if (steps_.refused()) {
-                return;  // its lease runs out
+            if (steps_.refused() && ++refusals == kRefusals) {
+                engine_.board.settle(runs.front());  // its lease runs out
+                engine_.tell_lost(*runs.front());
+                ++engine_.abandoned;
+                return;
             }
             if (!engine_.board.wait_closing(Clock::now() + *wait)) {
                 return;
@@ -166,6 +209,8 @@ private:
             }
         }
     }
+
+    static constexpr int kRefusals = 3;
 
     Engine& engine_;
     ClaimPlan plan_;

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,6 +79,7 @@ public:
     std::atomic<std::uint64_t> completed{0};
     std::atomic<std::uint64_t> failed{0};
     std::atomic<std::uint64_t> released{0};
+    std::atomic<std::uint64_t> abandoned{0};  ///< Not held any more, and not written.
 
     /// All but what concerns the reaper.
     WorkerHealth health();
@@ -112,11 +114,12 @@ std::vector<store::Finish> make_finishes(const std::vector<Finished>& results, c
 /// Writes results once. Throws Error. @returns one entry for each.
 std::vector<store::Written> write_results(Engine& engine, mysql::Session& session, const std::vector<Finished>& results,
                                           std::vector<store::Finish>& finishes, bool only_unlocked);
-/// Claims up to @p limit jobs from one place. Throws Error.
+/// Claims up to @p limit jobs from one place, without those that the server refuses to change. Throws Error. @returns none, and
+/// `more`, when such a one was found, to be left out by the next call.
 store::ClaimResult claim_from(Engine& engine, mysql::Session& session, const ClaimPlan::Target& target, int limit);
 /// Claims one batch and runs it on this thread. Throws Error. @returns how many jobs ran.
 std::size_t run_inline(Engine& engine);
-/// One renewal of all that the board holds. Throws Error.
-void renew_all(Engine& engine, mysql::Session& session);
+/// One renewal of all that the board holds. Throws Error. @returns the refusal of a row, after all others were renewed.
+std::optional<Error> renew_all(Engine& engine, mysql::Session& session);
 
 }  // namespace commitq::worker

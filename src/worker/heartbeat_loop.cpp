@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <utility>
 
 namespace commitq::worker {
 namespace {
@@ -38,29 +40,36 @@ void renew(Engine& engine, mysql::Session& session, std::span<const std::shared_
 }
 
 /// One row that can't be changed costs its own lease, and not those of all the others.
-void renew_in_halves(Engine& engine, mysql::Session& session, std::span<const std::shared_ptr<Run>> runs) {
+std::optional<Error> renew_in_halves(Engine& engine, mysql::Session& session,
+                                     std::span<const std::shared_ptr<Run>> runs) {
     try {
-        return renew(engine, session, runs);
+        renew(engine, session, runs);
+        return std::nullopt;
     } catch (const Error& error) {
         if (!mysql::is_refusal(error)) {
             throw;
         }
         session.rollback("heartbeat");
         if (runs.size() == 1) {
-            return engine.report("heartbeat", error);
+            return error;
         }
     }
-    renew_in_halves(engine, session, runs.first(runs.size() / 2));
-    renew_in_halves(engine, session, runs.subspan(runs.size() / 2));
+    auto first = renew_in_halves(engine, session, runs.first(runs.size() / 2));
+    auto second = renew_in_halves(engine, session, runs.subspan(runs.size() / 2));
+    return first ? std::move(first) : std::move(second);
 }
 
 }  // namespace
 
-void renew_all(Engine& engine, mysql::Session& session) {
+std::optional<Error> renew_all(Engine& engine, mysql::Session& session) {
     const Runs runs = engine.board.renewable();
+    std::optional<Error> refused;
     for (std::size_t first = 0; first < runs.size(); first += kRenewals) {
-        renew_in_halves(engine, session, std::span{runs}.subspan(first, std::min(kRenewals, runs.size() - first)));
+        auto of_part =
+            renew_in_halves(engine, session, std::span{runs}.subspan(first, std::min(kRenewals, runs.size() - first)));
+        refused = refused ? std::move(refused) : std::move(of_part);
     }
+    return refused;
 }
 
 void heartbeat_loop(Engine& engine) noexcept {
@@ -76,8 +85,11 @@ void heartbeat_loop(Engine& engine) noexcept {
         const auto began = Clock::now();
         const auto wait = steps.try_once([&] {
             mysql::Session& session = engine.heartbeat_link.session();
-            renew_all(engine, session);
+            const auto refused = renew_all(engine, session);
             session.execute(store::upsert_worker_sql(engine.tables, engine.row()), "heartbeat");
+            if (refused) {
+                throw *refused;  // tried again sooner than at the next interval
+            }
         });
         next = wait ? Clock::now() + *wait : began + interval;
         if (!wait) {

@@ -19,7 +19,7 @@ std::vector<store::ClaimedJob> claim_some(Engine& engine, mysql::Session& sessio
         if (!result.jobs.empty()) {
             return std::move(result.jobs);
         }
-        plan.claimed(*target, {}, false);
+        plan.claimed(*target, {}, result.more);
     }
     return {};
 }
@@ -88,7 +88,9 @@ std::size_t run_inline(Engine& engine) {
             write(engine, link, run, std::move(outcome));
             if (Clock::now() >= renew_at) {  // there is no heartbeat thread: the rest of the batch waits for this one
                 renew_at = Clock::now() + engine.options.lease / 3;
-                renew_all(engine, link.session());
+                if (const auto refused = renew_all(engine, link.session())) {
+                    engine.report("heartbeat", *refused);
+                }
             }
         }
         return count;

@@ -59,7 +59,7 @@ private:
     }
 
     void failed(const Error& error, bool refused) noexcept {
-        pulse_.failed();
+        pulse_.failed(!mysql::needs_reconnect(error));
         pulse_.waits_for("its next try");
         last_ = error.code();
         refused_ = refused;

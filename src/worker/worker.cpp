@@ -178,10 +178,11 @@ WorkerHealth Worker::health() const {
     if (impl_->reaper) {
         health.loops.push_back(impl_->reaper->health());
     }
+    health.connected = health.started;
     for (const LoopHealth& loop : health.loops) {
+        health.connected = health.connected && loop.connected;
         health.consecutive_errors = std::max(health.consecutive_errors, loop.consecutive_errors);
     }
-    health.connected = health.started && health.consecutive_errors == 0;
     return health;
 }
 
@@ -220,7 +221,7 @@ StopReport Worker::stop(std::chrono::milliseconds deadline) {
         engine->heartbeat_link.interrupt();
         loops_ended = impl_->loop_threads.wait_until(Clock::now() + kLastCall);
     }
-    const std::size_t abandoned = engine->board.held();
+    const std::size_t abandoned = engine->board.held() + engine->abandoned.load();
     const bool handlers_ended = impl_->handler_threads.wait_until(abandoned == 0 ? last_call : Clock::now());
     return {.completed = engine->completed.load() - completed_before,
             .released = engine->released.load(),

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 namespace commitq::test {
@@ -134,15 +135,32 @@ TEST_F(WorkerData, C26_AJobThatCannotBeClaimed_KeepsNoOtherFromBeingClaimed) {
     EXPECT_EQ(database.violations(), "");
 }
 
+TEST_F(WorkerData, C26_ManyJobsThatCannotBeClaimed_KeepNoOtherQueueWaiting) {
+    Faults faults{database};
+    const auto bad = database.enqueue_many("q", "t", 20);
+    for (const JobId id : bad) {
+        faults.arm("pending", "running", 1644, id);
+    }
+    database.enqueue_many("q", "t", 50);
+    database.enqueue_many("other", "t", 50);
+    Worker worker{database.options(), {.queues = {"q", "other"}, .observer = recorder}};
+    worker.on("t", [&](JobContext&) { return Outcome::done(); });
+    worker.start();
+    EXPECT_TRUE(eventually([&] { return recorder->errors_with("claim", 1644) >= 20; }));
+    EXPECT_TRUE(eventually([&] { return database.count("completed") == 100; }));
+    EXPECT_EQ(database.count("pending"), 20);
+    EXPECT_TRUE(worker.stop(60s).clean);
+    EXPECT_EQ(database.violations(), "");
+}
+
 TEST_F(WorkerData, C26_AJobThatCannotBeClaimed_IsLeftOutByRunOnceToo) {
     Faults faults{database};
     const auto ids = database.enqueue_many("q", "t", 10);
     faults.arm("pending", "running", 1644, ids[0]);
     Worker worker{database.options(), options()};
     worker.on("t", [&](JobContext&) { return Outcome::done(); });
-    EXPECT_EQ(code_of([&] { worker.run_once(); }), Errc::server);
-    EXPECT_EQ(code_of([&] { worker.run_once(); }), Errc::server);
     EXPECT_EQ(worker.run_once(), 9U);
+    EXPECT_EQ(recorder->errors_with("claim", 1644), 1U);
     EXPECT_EQ(database.violations(), "");
 }
 
@@ -208,10 +226,15 @@ TEST_F(WorkerData, C26_AJobThatCannotBeReleased_KeepsNoOtherFromGoingBack) {
         EXPECT_TRUE(eventually([&] { return recorder->count("released") == 19; }));
         go_on.open();
     }};
-    const StopReport report = worker.stop(3s);
+    auto stopping = std::async(std::launch::async, [&] { return worker.stop(10min); });
+    EXPECT_TRUE(eventually([&] { return stopping.wait_for(0s) == std::future_status::ready; }))
+        << "it doesn't wait for the one that can't be released";
     opening.join();
+    const StopReport report = stopping.get();
     EXPECT_EQ(report.released, 19U);
     EXPECT_EQ(report.abandoned, 1U);
+    EXPECT_FALSE(report.clean);
+    EXPECT_EQ(recorder->count("lease_lost", ids[7]), 1U);
     EXPECT_EQ(database.job(ids[7], "state"), "running");
     EXPECT_EQ(database.look().number("SELECT COUNT(*) FROM commitq_jobs WHERE state='pending' AND attempt=0"), 19);
     EXPECT_EQ(database.violations(), "");

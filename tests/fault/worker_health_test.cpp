@@ -59,6 +59,7 @@ TEST(WorkerHealth, SaysWhatEachLoopDoesAndWaitsFor) {
     const WorkerHealth after = worker.health();
     EXPECT_FALSE(after.started);
     EXPECT_FALSE(after.connected);
+    EXPECT_EQ(after.loops.size(), 5U);
     EXPECT_TRUE(all_alive(after, false));
 }
 

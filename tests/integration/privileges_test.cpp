@@ -1,0 +1,119 @@
+// Each role of docs/operations.md does its work with the privileges that stand there, and no others.
+#include "support/recorder.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace commitq::test {
+namespace {
+
+/// The GRANT statements of docs/operations.md for that role.
+std::vector<std::string> grants_to(const std::string& role) {
+    std::ifstream page{std::string{COMMITQ_SOURCE_DIR} + "/docs/operations.md"};
+    const std::string end = " TO " + role + ";";
+    std::vector<std::string> grants;
+    for (std::string line; std::getline(page, line);) {
+        if (line.starts_with("GRANT ") && line.ends_with(end)) {
+            grants.push_back(line.substr(0, line.size() - end.size()));
+        }
+    }
+    return grants;
+}
+
+/// An account with the privileges of a role; gone at the end.
+class Account {
+public:
+    Account(Database& database, const std::string& role)
+        : database_{database}, name_{database.name().substr(0, 20) + "_" + role.substr(0, 1)} {
+        database_.look().run(fmt::format("CREATE USER {}@'%' IDENTIFIED BY 'R0le-secret'", name_));
+        const std::vector<std::string> grants = grants_to(role);
+        EXPECT_FALSE(grants.empty());
+        for (std::string grant : grants) {
+            grant.replace(grant.find(" ON shop."), 9, " ON " + database.name() + ".");
+            database_.look().run(fmt::format("{} TO {}@'%'", grant, name_));
+        }
+    }
+    Account(const Account&) = delete;
+    Account& operator=(const Account&) = delete;
+    ~Account() { database_.look().try_run(fmt::format("DROP USER {}@'%'", name_)); }
+
+    [[nodiscard]] ConnectOptions options() const {
+        ConnectOptions options = database_.options();
+        options.user = name_;
+        options.password = "R0le-secret";
+        return options;
+    }
+
+private:
+    Database& database_;
+    std::string name_;
+};
+
+TEST(Privileges, OfAProducerSufficeToEnqueue) {
+    Database database;
+    const Account account{database, "producer"};
+    Connection db{account.options()};
+    const Queue queue{"q"};
+    db.run("START TRANSACTION");
+    queue.enqueue(db, "t", "{}");
+    queue.enqueue(db, "t", kLongPayload);
+    queue.enqueue_many(db, std::vector<NewJob>(50, NewJob{.type = "t", .payload = kLongPayload}));
+    db.run("COMMIT");
+    queue.enqueue_autocommit(db, "t", "{}");
+    EXPECT_EQ(database.count("pending"), 53);
+    EXPECT_EQ(db.try_run("SELECT id FROM commitq_jobs"), 1142U) << "and not to read";
+}
+
+TEST(Privileges, OfAWorkerSufficeForAllThatItDoes) {
+    Database database;
+    const Account account{database, "worker"};
+    const auto recorder = std::make_shared<Recorder>();
+    {
+        Worker worker{account.options(), {.queues = {"q"}, .lease = 1s, .heartbeat = 100ms, .observer = recorder}};
+        worker.on("done", [](JobContext&) { return Outcome::done(); });
+        worker.on("retry", [](JobContext&) { return Outcome::retry("again", 1h); });
+        worker.on("snooze", [](JobContext&) { return Outcome::snooze(1h); });
+        worker.on("dead", [](JobContext&) { return Outcome::dead("no"); });
+        worker.on("cancel", [](JobContext&) { return Outcome::cancel(); });
+        worker.on("exactly_once", [](JobContext& job) {
+            auto tx = job.begin();
+            job.complete_in(tx);
+            tx.commit();
+            return Outcome::done();
+        });
+        worker.start();
+        for (const char* type : {"done", "retry", "snooze", "dead", "cancel", "exactly_once"}) {
+            database.enqueue("q", type, kLongPayload);
+        }
+        const JobId orphan = database.enqueue("q", "nobody's");
+        database.look().run(
+            fmt::format("UPDATE commitq_jobs SET state='running',owner=REPEAT('x',16),attempt=1,max_attempts=9,"
+                        "started_at=UTC_TIMESTAMP(6),lease_until=UTC_TIMESTAMP(6) WHERE id={}",
+                        orphan));
+        for (const char* event : {"completed", "retried", "snoozed", "dead", "cancelled"}) {
+            EXPECT_TRUE(eventually([&] { return recorder->count(event) >= 1; })) << event;
+        }
+        EXPECT_TRUE(eventually([&] { return recorder->count("completed") == 2 && recorder->returned() == 1; }));
+        EXPECT_TRUE(eventually([&] { return worker.health().since_heartbeat.has_value(); }));
+        EXPECT_TRUE(worker.stop(60s).clean);
+    }
+    EXPECT_EQ(recorder->error_text(), "");
+    EXPECT_EQ(database.look().number("SELECT COUNT(*) FROM commitq_workers"), 0);
+    EXPECT_EQ(database.violations(), "");
+}
+
+TEST(Privileges, OfAMigratorSufficeToMigrate) {
+    Database database{false};
+    const Account account{database, "migrator"};
+    const Schema schema{account.options()};
+    EXPECT_EQ(schema.migrate(), Schema::kVersion);
+    EXPECT_EQ(schema.migrate(), 0);
+    EXPECT_NO_THROW(schema.check());
+}
+
+}  // namespace
+}  // namespace commitq::test
