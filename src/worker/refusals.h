@@ -4,7 +4,8 @@
 #include <commitq/queue.h>
 #include <core/clock.h>
 
-#include <deque>
+#include <chrono>
+#include <cstddef>
 #include <vector>
 
 namespace commitq::worker {
@@ -34,7 +35,7 @@ private:
     static constexpr std::size_t kMost = 100;
     static constexpr auto kLeaveOut = std::chrono::seconds{10};
 
-    std::deque<LeftOut> jobs_{};
+    std::vector<LeftOut> jobs_{};
 };
 
 }  // namespace commitq::worker

@@ -140,28 +140,6 @@ TEST(SchemaTest, C13_DdlCommitsTheCallersTransaction_FirstUseWithoutTablesRunsNo
     EXPECT_EQ(tables(database), 0);
 }
 
-TEST(SchemaTest, AProducerWithInsertPrivilegesOnlyCanEnqueue) {
-    Database database;
-    const std::string user = database.name().substr(0, 20) + "_p";
-    for (const char* table : {"commitq_jobs", "commitq_payloads"}) {
-        database.look().run(fmt::format("CREATE USER IF NOT EXISTS {}@'%' IDENTIFIED BY 'Pr0ducer-secret'", user));
-        database.look().run(fmt::format("GRANT INSERT ON {}.{} TO {}@'%'", database.name(), table, user));
-    }
-    {
-        ConnectOptions options = database.options();
-        options.user = user;
-        options.password = "Pr0ducer-secret";
-        Connection db{options};
-        const Queue queue{"q"};
-        db.run("START TRANSACTION");
-        queue.enqueue(db, "t", "{}");
-        queue.enqueue(db, "t", std::string(5'000, 'x'));
-        db.run("COMMIT");
-    }
-    EXPECT_EQ(database.count("pending"), 2);
-    database.look().run(fmt::format("DROP USER {}@'%'", user));
-}
-
 TEST(SchemaTest, AnOlderVersionThanTheLibrarysIsAClearError) {
     Database database;
     const mysql::Session session{database.options(), mysql::Purpose::library};
