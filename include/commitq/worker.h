@@ -98,9 +98,9 @@ struct StopReport {
 };
 
 /// Claims and runs jobs. Ownership: owns its threads and connections. Threading: `start`, `stop`, `on`, `follow` and
-/// `run_once` from one thread at a time; `wake` and `health` from any. Lifetime: handlers may run until the destructor returns, and
-/// a handler that ignores its stop token may run on after that on a detached thread, which touches only state that
-/// it shares; what the handler itself refers to must live as long.
+/// `run_once` from one thread at a time; `wake` and `health` from any. Lifetime: handlers may run until the destructor
+/// returns, and a handler that ignores its stop token may run on after that on a detached thread, which touches only
+/// state that it shares; what the handler itself refers to must live as long.
 class COMMITQ_EXPORT Worker {
 public:
     /// Checks the options; connects to nothing.
@@ -129,7 +129,8 @@ public:
     /// Starts a claim at once. Thread-safe, never throws.
     void wake() noexcept;
 
-    /// How the worker is doing. Asks nothing of the server. Thread-safe; no loop is alive after `stop`, and none is listed before `start`.
+    /// How the worker is doing. Asks nothing of the server. Thread-safe; no loop is alive after `stop`, and none is
+    /// listed before `start`.
     [[nodiscard]] WorkerHealth health() const;
 
     /// Stops: claims nothing more, releases what has not started, and waits for running handlers; leases are renewed
