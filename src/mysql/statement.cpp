@@ -1,6 +1,9 @@
 #include <mysql/error_map.h>
 #include <mysql/statement.h>
 
+#include <optional>
+#include <utility>
+
 namespace commitq::mysql {
 namespace {
 
@@ -12,6 +15,18 @@ Reply read_reply(MYSQL* client, std::string_view operation) {
         throw error_of(client, operation);
     }
     return {.affected = mysql_affected_rows(client), .insert_id = mysql_insert_id(client)};
+}
+
+/// The next reply to the statements sent last; nothing after the last one.
+std::optional<Reply> next_reply(MYSQL* client, std::string_view operation) {
+    const int more = mysql_next_result(client);
+    if (more < 0) {
+        return std::nullopt;
+    }
+    if (more > 0) {
+        throw error_of(client, operation);
+    }
+    return read_reply(client, operation);
 }
 
 }  // namespace
@@ -26,15 +41,27 @@ Reply execute(MYSQL* client, std::string_view sql, std::string_view operation) {
 std::vector<Reply> execute_all(MYSQL* client, std::string_view sql, std::string_view operation) {
     std::vector<Reply> replies;
     replies.push_back(execute(client, sql, operation));
-    for (;;) {
-        const int more = mysql_next_result(client);
-        if (more < 0) {
-            return replies;
+    while (auto reply = next_reply(client, operation)) {
+        replies.push_back(std::move(*reply));
+    }
+    return replies;
+}
+
+std::vector<Reply> execute_until_committed(MYSQL* client, std::string_view sql, std::string_view operation) {
+    std::vector<Reply> replies;
+    replies.push_back(execute(client, sql, operation));
+    while (in_transaction(client)) {
+        auto reply = next_reply(client, operation);
+        if (!reply) {
+            break;
         }
-        if (more > 0) {
-            throw error_of(client, operation);
-        }
-        replies.push_back(read_reply(client, operation));
+        replies.push_back(std::move(*reply));
+    }
+    return replies;
+}
+
+void read_remaining(MYSQL* client, std::string_view operation) {
+    while (mysql_more_results(client) && next_reply(client, operation)) {
     }
 }
 

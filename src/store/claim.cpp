@@ -144,12 +144,18 @@ Claimant make_claimant(const core::Token& owner, std::chrono::microseconds lease
             .max_attempts = fmt::format("CASE WHEN max_attempts>0 THEN max_attempts{} END", cases)};
 }
 
+std::string better_sql(const Tables& tables, std::string_view queue, int priority) {
+    return fmt::format(
+        "SELECT MIN(priority) FROM {} FORCE INDEX (claim) WHERE queue={} AND state='pending' AND priority<{}",
+        tables.jobs, name_literal(queue), priority);
+}
+
 // Equality on queue, state and priority, and an order that ends in the unique id: the index gives the rows in order and
 // only the rows taken are locked. With `queue IN (...)` or without the priority the server sorts, and locks all.
 std::string claim_select_sql(const Tables& tables, const Claimant& claimant, const ClaimRange& range) {
     return fmt::format(
         "SELECT id,type,attempt+1,{max_attempts},available_at,payload_id,payload_size,payload,headers,"
-        "TIMESTAMPDIFF(MICROSECOND,{epoch},created_at),TIMESTAMPDIFF(MICROSECOND,available_at,UTC_TIMESTAMP(6))"
+        "TIMESTAMPDIFF(MICROSECOND,{epoch},created_at),TIMESTAMPDIFF(MICROSECOND,available_at,UTC_TIMESTAMP(6)),{better}"
         " FROM {jobs} FORCE INDEX (claim)"
         " WHERE queue={queue} AND state='pending' AND priority={priority}"
         " AND available_at<=UTC_TIMESTAMP(6) AND available_at>=TIMESTAMP'{from}' AND type IN ({types}){not_these}"
@@ -159,6 +165,7 @@ std::string claim_select_sql(const Tables& tables, const Claimant& claimant, con
         fmt::arg("from", range.from), fmt::arg("types", claimant.known_types),
         fmt::arg("not_these", range.not_these.empty() ? std::string{}
                                                       : fmt::format(" AND id NOT IN ({})", id_list(range.not_these))),
+        fmt::arg("better", range.only_if_best ? "(" + better_sql(tables, range.queue, range.priority) + ")" : "NULL"),
         fmt::arg("limit", range.limit));
 }
 
@@ -193,6 +200,9 @@ Selected read_selected(mysql::Rows& rows, const ClaimRange& range) {
     Selected selected;
     std::size_t bytes = 0;
     while (rows.next()) {
+        if (!rows.is_null(11)) {
+            return {};  // there is a better priority
+        }
         const auto size = rows.number<std::size_t>(6);
         if (!selected.jobs.empty() && bytes + size > range.byte_budget) {
             selected.cut = true;

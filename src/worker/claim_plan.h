@@ -41,9 +41,13 @@ public:
         std::size_t queue;
         int priority;
         std::string from;
+        bool only_if_best = false;  ///< Nobody has looked: the claim finds out whether a better priority has jobs.
     };
     /// The best place to claim from: the queue in turn (or the first, when strict), its best priority with due jobs.
     [[nodiscard]] std::optional<Target> next() const;
+
+    /// Where a job that was just announced most likely is: where the last one was. Nothing if only a look can tell.
+    [[nodiscard]] std::optional<Target> likely() const;
 
     /// Takes in what a claim there gave.
     void claimed(const Target& target, const std::string& last_available_at, bool more);
@@ -55,6 +59,7 @@ public:
 private:
     struct Place {
         bool due = false;
+        bool pending = false;     ///< The last look found jobs, due or not.
         std::string from{};  ///< Empty: never seen a job.
     };
     using Queue = std::array<Place, store::kPriorities>;
@@ -63,6 +68,7 @@ private:
 
     std::vector<Queue> queues_;
     QueueOrder order_;
+    std::optional<Target> last_{};  ///< Where the last job was claimed.
     std::size_t turn_ = 0;
     std::optional<core::Clock::time_point> last_look_{};
     core::Clock::duration cost_{0};

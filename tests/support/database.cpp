@@ -26,9 +26,12 @@ std::string fresh_name() {
 
 Connection::Connection(const ConnectOptions& options, unsigned long flags) : client_{mysql_init(nullptr)} {
     mysql_options(client_.get(), MYSQL_SET_CHARSET_NAME, options.charset.c_str());
-    if (mysql_real_connect(client_.get(), options.host.c_str(), options.user.c_str(), options.password.c_str(),
-                           options.database.empty() ? nullptr : options.database.c_str(), options.port,
-                           options.socket.empty() ? nullptr : options.socket.c_str(), flags) == nullptr) {
+    // The socket, where there is one, as the library itself: with an address the client would ignore it.
+    const bool by_socket = !options.socket.empty();
+    if (mysql_real_connect(client_.get(), by_socket ? nullptr : options.host.c_str(), options.user.c_str(),
+                           options.password.c_str(), options.database.empty() ? nullptr : options.database.c_str(),
+                           by_socket ? 0 : options.port, by_socket ? options.socket.c_str() : nullptr,
+                           flags) == nullptr) {
         fail(client_.get(), "connect");
     }
 }
