@@ -59,8 +59,8 @@ public:
 private:
     struct Place {
         bool due = false;
-        bool pending = false;     ///< The last look found jobs, due or not.
-        std::string from{};  ///< Empty: never seen a job.
+        bool pending = false;  ///< The last look found jobs, due or not.
+        std::string from{};    ///< Empty: never seen a job.
     };
     using Queue = std::array<Place, store::kPriorities>;
 
