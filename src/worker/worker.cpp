@@ -113,13 +113,19 @@ void require_handlers(const worker::Handlers& handlers, std::string_view operati
 }
 
 void spawn_threads(const std::shared_ptr<worker::Engine>& engine, core::ThreadPack& handlers, core::ThreadPack& loops) {
-    loops.spawn("commitq-complete", [engine] { worker::complete_loop(*engine); });
-    loops.spawn("commitq-beat", [engine] { worker::heartbeat_loop(*engine); });
-    loops.spawn("commitq-watch", [engine] { worker::watch_loop(*engine); });
+    const auto spawn = [&](const char* name, core::Pulse& pulse, void (*loop)(worker::Engine&)) {
+        loops.spawn(name, [engine, loop, alive = std::make_shared<const core::Pulse::Alive>(pulse)]() mutable {
+            loop(*engine);
+            alive.reset();
+        });
+    };
+    spawn("commitq-complete", engine->complete_pulse, worker::complete_loop);
+    spawn("commitq-beat", engine->heartbeat_pulse, worker::heartbeat_loop);
+    spawn("commitq-watch", engine->watch_pulse, worker::watch_loop);
     for (int i = 0; i < engine->options.concurrency; ++i) {
         handlers.spawn("commitq-handler", [engine] { worker::handler_loop(*engine); });
     }
-    loops.spawn("commitq-claim", [engine] { worker::claim_loop(*engine); });  // last: what it claims can be run
+    spawn("commitq-claim", engine->claim_pulse, worker::claim_loop);  // last: what it claims can be run
 }
 
 /// Tells every loop that it is over.
