@@ -33,7 +33,7 @@ milliseconds draw_time(Dice& dice, std::pair<int, int> range) {
 milliseconds draw_length(Dice& dice, FaultKind kind) {
     static const std::map<FaultKind, std::pair<int, int>> lengths = {
         {FaultKind::restart_worker, {0, 4'000}},
-        {FaultKind::freeze_worker, {2'200, 8'000}},
+        {FaultKind::freeze_worker, {2'200, 9'000}},
         {FaultKind::read_only, {300, 4'000}},
         {FaultKind::lock_jobs, {500, 4'500}},
     };

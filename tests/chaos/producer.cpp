@@ -107,7 +107,7 @@ private:
     static void die() { kill(getpid(), SIGKILL); }
 
     static constexpr int kDieOnceIn = 1'500;
-    static constexpr int kJobsPerSecond = 110;
+    static constexpr int kJobsPerSecond = 120;
 
     ConnectOptions options_;
     Dice dice_;

@@ -27,7 +27,9 @@ inline constexpr JobType kTypes[] = {
     {.name = "cancels", .weight = 15, .effect = false, .max_attempts = 0},
     {.name = "gives_up", .weight = 10, .effect = false, .max_attempts = 0},
     {.name = "hangs", .weight = 8, .effect = false, .max_attempts = 0},
-    {.name = "ignores_stop", .weight = 1, .effect = false, .max_attempts = 0},
+    // Long enough that another worker may have the job when a frozen one goes on.
+    {.name = "takes_long", .weight = 8, .effect = false, .max_attempts = 0},
+    {.name = "ignores_stop", .weight = 6, .effect = false, .max_attempts = 0},
 };
 
 const JobType& draw_type(Dice& dice);

@@ -63,9 +63,16 @@ public:
         });
         on("cancels", [](Handlers&, JobContext&, Dice&) { return Outcome::cancel("not wanted"); });
         on("gives_up", [](Handlers&, JobContext&, Dice&) { return Outcome::dead("hopeless"); });
-        on("hangs", hangs, {.timeout = 400ms});
+        on("hangs",
+           [](Handlers&, JobContext& job, Dice& dice) {
+               return wait_for_stop(job, 30s) && dice.once_in(2) ? Outcome::retry("hung") : Outcome::done();
+           },
+           {.timeout = 400ms});
+        on("takes_long", [](Handlers&, JobContext& job, Dice& dice) {
+            return wait_for_stop(job, dice.between(500, 5'000) * 1ms) ? Outcome::retry("stopped") : Outcome::done();
+        });
         on("ignores_stop", [](Handlers&, JobContext&, Dice& dice) {
-            std::this_thread::sleep_for(dice.between(2'500, 4'500) * 1ms);
+            std::this_thread::sleep_for(dice.between(500, 5'000) * 1ms);
             return Outcome::done();
         });
         worker.on("effect", [self](JobContext& job) { return self->handle_effect(job); });
@@ -79,12 +86,13 @@ private:
         return dice.once_in(3) ? Outcome::retry("not yet") : Outcome::done();
     }
 
-    static Outcome hangs(Handlers&, JobContext& job, Dice& dice) {
+    /// @returns false when @p longest is over first.
+    static bool wait_for_stop(JobContext& job, std::chrono::milliseconds longest) {
         std::mutex mutex;
         std::condition_variable_any stopped;
         std::unique_lock lock{mutex};
-        stopped.wait_for(lock, job.stop_token(), 30s, [] { return false; });
-        return dice.once_in(2) ? Outcome::done() : Outcome::retry("hung");
+        stopped.wait_for(lock, job.stop_token(), longest, [] { return false; });
+        return job.stop_token().stop_requested();
     }
 
     template <class Act>
@@ -219,7 +227,7 @@ int work(const test::ChildArguments& arguments) {
     const auto handlers = std::make_shared<Handlers>(options, Dice{dice.next()});
     Worker worker{options,
                   {.queues = {std::string{kQueues[0]}, std::string{kQueues[1]}},
-                   .concurrency = 8,
+                   .concurrency = 16,
                    .lease = kLease,
                    .retry = RetryPolicy::exponential(100ms, 2.0, 2s)}};
     handlers->add_to(worker, handlers);
