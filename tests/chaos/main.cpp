@@ -96,8 +96,8 @@ public:
     void write_freezes(Connection& db) {
         const std::scoped_lock lock{mutex_};
         for (const Freeze& freeze : freezes_) {
-            db.run(fmt::format("INSERT INTO freezes VALUES ('{}',{},{})", freeze.account, utc(freeze.since),
-                               utc(freeze.until)));
+            db.run(fmt::format("INSERT INTO freezes VALUES ('{}',{},{})", freeze.account,
+                               test::utc_literal(freeze.since), test::utc_literal(freeze.until)));
         }
     }
 
@@ -107,12 +107,6 @@ private:
         system_clock::time_point since;
         system_clock::time_point until;
     };
-
-    /// The server runs on this machine, by the same clock.
-    static std::string utc(system_clock::time_point time) {
-        const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
-        return fmt::format("TIMESTAMP'1970-01-01 00:00:00' + INTERVAL {} MICROSECOND", micros);
-    }
 
     void apply(const Fault& fault) {
         if (!happens(fault)) {

@@ -17,7 +17,6 @@ namespace commitq::chaos {
 namespace {
 
 using namespace std::chrono_literals;
-using std::chrono::steady_clock;
 using test::Connection;
 
 /// One for each handler thread; made anew after an error.
@@ -97,16 +96,15 @@ private:
 
     template <class Act>
     Outcome handle(JobContext& job, Act act) {
-        Dice& dice = own_dice();
         const std::uint64_t run = begin(job);
-        const Outcome outcome = act(*this, job, dice);
+        const Outcome outcome = act(*this, job, own_dice());
         t_connection.use(options_, [&](Connection& db) { db.run(test::end_run_sql(run)); });
         return outcome;
     }
 
     Outcome handle_effect(JobContext& job) {
-        Dice& dice = own_dice();
         const std::uint64_t run = begin(job);
+        Dice& dice = own_dice();
         return dice.once_in(4) ? effect_on_own_connection(job, run, dice) : effect(job, run, dice);
     }
 
@@ -137,8 +135,9 @@ private:
         });
     }
 
+    /// Before everything else.
     std::uint64_t begin(JobContext& job) {
-        const auto began = steady_clock::now();
+        const auto began = std::chrono::system_clock::now();
         return t_connection.use(options_, [&](Connection& db) {
             const std::uint64_t run = test::begin_run(db, job, began);
             if (!is_genuine(job.payload())) {

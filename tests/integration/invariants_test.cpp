@@ -10,7 +10,6 @@
 namespace commitq::test {
 namespace {
 
-using std::chrono::steady_clock;
 using ::testing::Contains;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
@@ -58,7 +57,7 @@ private:
         const auto on = [&](const char* type, auto outcome) {
             worker.on(type, [this, outcome](JobContext& job) {
                 Connection db = database.connect();
-                const auto run = begin_run(db, job, steady_clock::now());
+                const auto run = begin_run(db, job);
                 const Outcome result = outcome(job);
                 db.run(end_run_sql(run));
                 return result;
@@ -197,6 +196,11 @@ INSTANTIATE_TEST_SUITE_P(
             {"UPDATE runs SET started_at=UTC_TIMESTAMP(6) LIMIT 1",
              "INSERT INTO freezes SELECT account,UTC_TIMESTAMP(6) - INTERVAL 2 HOUR,UTC_TIMESTAMP(6) - INTERVAL 1 HOUR"
              " FROM runs"}},
+        Broken{"TwoRunsAfterTheEndInOneFreeze",
+               kStarts,
+               {"UPDATE runs SET started_at=UTC_TIMESTAMP(6) LIMIT 2",
+                "INSERT INTO freezes SELECT DISTINCT account,UTC_TIMESTAMP(6) - INTERVAL 1 HOUR,UTC_TIMESTAMP(6) FROM "
+                "runs"}},
         Broken{"CompletedWithoutARun",
                "a completed job has a run of its last attempt that ended and had begun before",
                {"DELETE FROM runs LIMIT 1"}},

@@ -121,11 +121,18 @@ const std::vector<Rule> kRules = {
      " LEFT JOIN steps c ON c.job=r.job AND c.attempt=r.attempt AND c.kind='claim' AND c.nth=r.nth"
      " WHERE c.n IS NULL OR c.at>r.started_at"},
 
+    // Two late starts in one freeze are no accident: a handler is between the last look at its lease and its first
+    // instruction for a millionth of a second.
     {"a run begins while its claim holds, and none after the job is finished",
-     "SELECT r.job,CONCAT('run ',r.id,' of attempt ',r.attempt,' at ',r.started_at,' by ',r.account) FROM runs r"
+     "WITH late AS (SELECT r.id,r.job,r.attempt,r.started_at,r.account,(SELECT MAX(c.at) FROM steps c WHERE c.job=r.job"
+     " AND c.attempt=r.attempt AND c.kind='claim' AND c.at<=r.started_at) claimed_at FROM runs r"
      " WHERE NOT EXISTS (SELECT 1 FROM steps c WHERE c.job=r.job AND c.attempt=r.attempt AND c.kind='claim'"
-     " AND c.at<=r.started_at AND (c.next_at IS NULL OR c.next_at>=r.started_at OR EXISTS (SELECT 1 FROM freezes f"
-     " WHERE f.account=r.account AND f.since<=r.started_at AND f.until>=c.at)))"},
+     " AND c.at<=r.started_at AND (c.next_at IS NULL OR c.next_at>=r.started_at))),"
+     " frozen AS (SELECT late.*,(SELECT MIN(f.since) FROM freezes f WHERE f.account=late.account"
+     " AND f.since<=late.started_at AND f.until>=late.claimed_at) since FROM late)"
+     " SELECT job,CONCAT('run ',id,' of attempt ',attempt,' at ',started_at,' by ',account,"
+     " COALESCE(CONCAT(', frozen since ',since),'')) FROM frozen one WHERE since IS NULL OR"
+     " (SELECT COUNT(*) FROM frozen o WHERE o.account=one.account AND o.since=one.since)>1"},
 
     {"a completed job has a run of its last attempt that ended and had begun before",
      "SELECT j.id,CONCAT('attempt ',j.attempt) FROM commitq_jobs j WHERE j.state='completed' AND NOT EXISTS (SELECT 1"
@@ -229,14 +236,26 @@ std::string expect_sql(std::span<const ExpectedJob> jobs) {
     return sql;
 }
 
-// The time before the statement was sent doesn't count as a delay of the start: connecting may have taken long.
-std::uint64_t begin_run(Connection& db, const JobContext& job, std::chrono::steady_clock::time_point began) {
-    const auto ago = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began);
+namespace {
+
+std::uint64_t insert_run(Connection& db, const JobContext& job, std::string_view time) {
     db.run(
-        fmt::format("INSERT INTO runs (job,attempt,account,started_at) VALUES ({},{},SUBSTRING_INDEX(USER(),'@',1),"
-                    "UTC_TIMESTAMP(6) - INTERVAL {} MICROSECOND)",
-                    job.id(), job.attempt(), ago.count()));
+        fmt::format("INSERT INTO runs (job,attempt,account,started_at) VALUES ({},{},SUBSTRING_INDEX(USER(),'@',1),{})",
+                    job.id(), job.attempt(), time));
     return mysql_insert_id(db);
+}
+
+}  // namespace
+
+std::uint64_t begin_run(Connection& db, const JobContext& job) { return insert_run(db, job, "UTC_TIMESTAMP(6)"); }
+
+std::uint64_t begin_run(Connection& db, const JobContext& job, std::chrono::system_clock::time_point began) {
+    return insert_run(db, job, utc_literal(began));
+}
+
+std::string utc_literal(std::chrono::system_clock::time_point time) {
+    const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
+    return fmt::format("TIMESTAMP'1970-01-01 00:00:00' + INTERVAL {} MICROSECOND", micros);
 }
 
 std::string end_run_sql(std::uint64_t run) {

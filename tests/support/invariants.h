@@ -31,7 +31,7 @@ struct Violation {
 ///   commitq keeps an effect from happening twice;
 /// - `complaints(job, text)`: what a handler saw and should not have;
 /// - `freezes(account, since, until)`: when a process was stopped by SIGSTOP. Nothing can keep a handler from starting
-///   that was frozen between the last look at its lease and its first instruction.
+///   that was frozen between the last look at its lease and its first instruction; one of a freeze is forgiven.
 class Invariants {
 public:
     /// Creates tables and trigger. The database must be migrated and have no jobs yet.
@@ -63,8 +63,11 @@ struct ExpectedJob {
 };
 std::string expect_sql(std::span<const ExpectedJob> jobs);
 
-/// Writes, in a transaction of its own, that a handler began then. @returns the run's id.
-std::uint64_t begin_run(Connection& db, const JobContext& job, std::chrono::steady_clock::time_point began);
+/// Writes, in a transaction of its own, that a handler begins. @returns the run's id.
+std::uint64_t begin_run(Connection& db, const JobContext& job);
+/// As above, where the server is on this machine and shares its clock: however long the statement was on its way.
+std::uint64_t begin_run(Connection& db, const JobContext& job, std::chrono::system_clock::time_point began);
+std::string utc_literal(std::chrono::system_clock::time_point time);
 std::string end_run_sql(std::uint64_t run);
 std::string effect_sql(const JobContext& job);
 std::string complain_sql(JobId job, std::string_view text);
