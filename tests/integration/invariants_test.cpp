@@ -11,6 +11,7 @@ namespace commitq::test {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
@@ -180,6 +181,17 @@ INSTANTIATE_TEST_SUITE_P(
                kHolder,
                {"UPDATE history SET account='another' WHERE was='running' AND becomes='pending' AND owner=owner_was "
                 "LIMIT 1"}},
+        Broken{"RenewedByAnother",
+               "nobody but the holder of the lease renews it",
+               {"INSERT INTO history (job,was,becomes,attempt_was,attempt,owner_was,owner,lease_was,at,account)"
+                " SELECT job,becomes,becomes,attempt,attempt,owner,owner,lease_was,at,'another' FROM history"
+                " WHERE becomes='running' LIMIT 1"}},
+        Broken{"BuriedEarly",
+               "the reaper buries a job after its last attempt, and never before",
+               {"UPDATE history SET becomes='dead' WHERE was='running' AND owner=REPEAT('\\0',16)"}},
+        Broken{"NotBuried",
+               "the reaper buries a job after its last attempt, and never before",
+               {"UPDATE commitq_jobs SET max_attempts=1 WHERE last_error LIKE 'lease expired%'"}},
         Broken{"RunWithoutClaim",
                kRunOfClaim,
                {"INSERT INTO runs (job,attempt,account,started_at) VALUES (" + job_of("done") +
@@ -217,6 +229,20 @@ INSTANTIATE_TEST_SUITE_P(
                "only a running job has a lease",
                {"UPDATE commitq_jobs SET lease_until=UTC_TIMESTAMP(6) WHERE type='dead'"}}),
     [](const auto& of) { return std::string{of.param.name}; });
+
+TEST(Invariants, ALeaseIsRenewedByItsHolder) {
+    CleanRun run;
+    Connection db = run.database.connect();
+    const JobId id = run.database.enqueue("other", "t");
+    db.run(expect_sql(std::vector<ExpectedJob>{{.id = id, .payload = "{}"}}));
+    db.run(
+        "UPDATE commitq_jobs SET state='running',owner=REPEAT('x',16),attempt=1,max_attempts=20,"
+        "started_at=UTC_TIMESTAMP(6),lease_until=UTC_TIMESTAMP(6) WHERE queue='other'");
+    db.run("UPDATE commitq_jobs SET lease_until=UTC_TIMESTAMP(6) + INTERVAL 1 HOUR WHERE queue='other'");
+    EXPECT_THAT(run.violations(), IsEmpty());
+    db.run("UPDATE history SET account='another' WHERE was='running' AND becomes='running'");
+    EXPECT_THAT(run.violations(), ElementsAre(StartsWith("nobody but the holder of the lease renews it: job ")));
+}
 
 TEST(Invariants, AHandlerMayStartLateInAProcessThatWasFrozen) {
     CleanRun run;

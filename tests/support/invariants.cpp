@@ -41,7 +41,8 @@ const std::vector<std::string_view> kTables = {
 
     // UTC_TIMESTAMP stands still within a statement, so `at` is the very time that the statement compared leases with.
     "CREATE TRIGGER keep_history AFTER UPDATE ON commitq_jobs FOR EACH ROW"
-    " IF OLD.state<>NEW.state OR OLD.attempt<>NEW.attempt OR OLD.owner<>NEW.owner THEN"
+    " IF OLD.state<>NEW.state OR OLD.attempt<>NEW.attempt OR OLD.owner<>NEW.owner OR"
+    " OLD.lease_until<>NEW.lease_until THEN"
     " INSERT INTO history (job,was,becomes,attempt_was,attempt,owner_was,owner,lease_was,at,account)"
     " VALUES (OLD.id,OLD.state,NEW.state,OLD.attempt,NEW.attempt,OLD.owner,NEW.owner,OLD.lease_until,UTC_TIMESTAMP(6),"
     " SUBSTRING_INDEX(USER(),'@',1)); END IF",
@@ -69,6 +70,9 @@ std::string kind_sql() {
     }
     return sql + " ELSE 'illegal' END";
 }
+
+/// A row of the history that is no step, but a renewal of the lease.
+constexpr std::string_view kRenewal = "was='running' AND becomes='running' AND attempt=attempt_was AND owner=owner_was";
 
 struct Rule {
     std::string_view name;
@@ -113,6 +117,14 @@ const std::vector<Rule> kRules = {
      "SELECT job,CONCAT(kind,' by ',account,', held by ',COALESCE(account_before,'nobody')) FROM steps"
      " WHERE kind IN ('complete','retry','snooze','release','bury','cancel')"
      " AND (account_before IS NULL OR account<>account_before)"},
+
+    {"nobody but the holder of the lease renews it",
+     "SELECT h.job,CONCAT('by ',h.account,' at ',h.at) FROM history h WHERE h.was='running' AND h.becomes='running' AND"
+     " h.account<>(SELECT s.account FROM steps s WHERE s.job=h.job AND s.n<h.n ORDER BY s.n DESC LIMIT 1)"},
+
+    {"the reaper buries a job after its last attempt, and never before",
+     "SELECT s.job,CONCAT(s.kind,' at attempt ',s.attempt,' of ',j.max_attempts) FROM steps s JOIN commitq_jobs j ON"
+     " j.id=s.job WHERE s.kind IN ('reap','reap_dead') AND (s.kind='reap_dead')<>(s.attempt>=j.max_attempts)"},
 
     {"a run belongs to a claim that committed before it, and a claim has one run",
      "SELECT r.job,CONCAT('run ',r.id,' of attempt ',r.attempt,', no. ',r.nth) FROM"
@@ -177,8 +189,8 @@ void Invariants::number_steps() {
         " was=COALESCE(LAG(becomes) OVER one,'pending') AND attempt_was=COALESCE(LAG(attempt) OVER one,0)"
         " AND owner_was=COALESCE(LAG(owner) OVER one,{}),"
         " LAG(account) OVER one,LEAD(at) OVER one,ROW_NUMBER() OVER (PARTITION BY job,attempt,kind ORDER BY n)"
-        " FROM (SELECT history.*,{} kind FROM history) h WINDOW one AS (PARTITION BY job ORDER BY n)",
-        kNobody, kind_sql()));
+        " FROM (SELECT history.*,{} kind FROM history WHERE NOT ({})) h WINDOW one AS (PARTITION BY job ORDER BY n)",
+        kNobody, kind_sql(), kRenewal));
     db.run("ANALYZE TABLE steps,runs,effects,expected");
 }
 

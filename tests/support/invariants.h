@@ -5,7 +5,7 @@
 //     handler:   begin_run, end_run_sql; effect_sql in the transaction given to complete_in
 //     for (const Violation& violation : invariants.violations()) ...
 //
-// The trigger writes each change of a job's state, attempt or owner to `history`, in the transaction that makes it and
+// The trigger writes each change of a job's state, attempt, owner or lease to `history`, in the transaction that makes it and
 // by the server's clock, so what a worker believes or says plays no part.
 #pragma once
 
