@@ -135,6 +135,14 @@ void close_all(worker::Engine& engine) {
     engine.board.close_heartbeat();
 }
 
+/// Removes the row that `prepare` wrote. If it can't, that row is old some day.
+void forget(worker::Engine& engine) noexcept {
+    try {
+        engine.heartbeat_link.session().execute(store::delete_worker_sql(engine.tables, engine.owner), "start");
+    } catch (...) {  // what made the start fail is the error to tell
+    }
+}
+
 }  // namespace
 
 void Worker::start() {
@@ -150,15 +158,17 @@ void Worker::start() {
     auto reaper =
         impl_->options.reaper ? std::make_unique<Reaper>(impl_->connection, reaper_options(impl_->options)) : nullptr;
     try {
-        spawn_threads(engine, impl_->handler_threads, impl_->loop_threads);
         if (reaper) {
-            reaper->start();
+            reaper->start();  // before there is a claim: a start that fails must not have run a job
         }
+        spawn_threads(engine, impl_->handler_threads, impl_->loop_threads);
     } catch (...) {
         close_all(*engine);
         const auto soon = Clock::now() + kLastCall;
         impl_->handler_threads.wait_until(soon);
-        impl_->loop_threads.wait_until(soon);
+        if (impl_->loop_threads.wait_until(soon)) {
+            forget(*engine);
+        }
         try {
             throw;
         } catch (const std::system_error& error) {
