@@ -107,7 +107,7 @@ private:
     static void die() { kill(getpid(), SIGKILL); }
 
     static constexpr int kDieOnceIn = 1'500;
-    static constexpr int kJobsPerSecond = 120;
+    static constexpr int kJobsPerSecond = 160;
 
     ConnectOptions options_;
     Dice dice_;
