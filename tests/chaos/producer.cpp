@@ -71,7 +71,7 @@ private:
     void enqueue() {
         std::vector<NewJob> jobs;
         std::vector<bool> effects;
-        for (int count = dice_.once_in(4) ? dice_.between(2, 20) : 1; count > 0; --count) {
+        for (int count = dice_.once_in(3) ? dice_.between(2, 40) : 1; count > 0; --count) {
             const JobType& type = draw_type(dice_);
             jobs.push_back({.type = std::string{type.name}, .payload = draw_payload(dice_), .options = options(type)});
             effects.push_back(type.effect);

@@ -19,7 +19,8 @@ struct JobType {
 };
 
 inline constexpr JobType kTypes[] = {
-    {.name = "plain", .weight = 700, .effect = false, .max_attempts = 0},
+    {.name = "brief", .weight = 500, .effect = false, .max_attempts = 0},
+    {.name = "plain", .weight = 300, .effect = false, .max_attempts = 0},
     {.name = "effect", .weight = 200, .effect = true, .max_attempts = 0},
     {.name = "throws", .weight = 30, .effect = false, .max_attempts = 0},
     {.name = "always_throws", .weight = 10, .effect = false, .max_attempts = 3},

@@ -74,6 +74,7 @@ public:
             std::this_thread::sleep_for(dice.between(500, 5'000) * 1ms);
             return Outcome::done();
         });
+        worker.on("brief", [self](JobContext& job) { return self->handle_brief(job); });
         worker.on("effect", [self](JobContext& job) { return self->handle_effect(job); });
     }
 
@@ -100,6 +101,15 @@ private:
         const Outcome outcome = act(*this, job, own_dice());
         t_connection.use(options_, [&](Connection& db) { db.run(test::end_run_sql(run)); });
         return outcome;
+    }
+
+    Outcome handle_brief(JobContext& job) {
+        const auto began = std::chrono::system_clock::now();
+        t_connection.use(options_, [&](Connection& db) {
+            test::write_run(db, job, began);
+            check_payload(db, job);
+        });
+        return Outcome::done();
     }
 
     Outcome handle_effect(JobContext& job) {
@@ -140,11 +150,15 @@ private:
         const auto began = std::chrono::system_clock::now();
         return t_connection.use(options_, [&](Connection& db) {
             const std::uint64_t run = test::begin_run(db, job, began);
-            if (!is_genuine(job.payload())) {
-                db.run(test::complain_sql(job.id(), "the handler got another payload"));
-            }
+            check_payload(db, job);
             return run;
         });
+    }
+
+    static void check_payload(Connection& db, const JobContext& job) {
+        if (!is_genuine(job.payload())) {
+            db.run(test::complain_sql(job.id(), "the handler got another payload"));
+        }
     }
 
     Dice& own_dice() {

@@ -250,19 +250,26 @@ std::string expect_sql(std::span<const ExpectedJob> jobs) {
 
 namespace {
 
-std::uint64_t insert_run(Connection& db, const JobContext& job, std::string_view time) {
+std::uint64_t insert_run(Connection& db, const JobContext& job, std::string_view began, std::string_view ended) {
     db.run(
-        fmt::format("INSERT INTO runs (job,attempt,account,started_at) VALUES ({},{},SUBSTRING_INDEX(USER(),'@',1),{})",
-                    job.id(), job.attempt(), time));
+        fmt::format("INSERT INTO runs (job,attempt,account,started_at,ended_at)"
+                    " VALUES ({},{},SUBSTRING_INDEX(USER(),'@',1),{},{})",
+                    job.id(), job.attempt(), began, ended));
     return mysql_insert_id(db);
 }
 
 }  // namespace
 
-std::uint64_t begin_run(Connection& db, const JobContext& job) { return insert_run(db, job, "UTC_TIMESTAMP(6)"); }
+std::uint64_t begin_run(Connection& db, const JobContext& job) {
+    return insert_run(db, job, "UTC_TIMESTAMP(6)", "NULL");
+}
 
 std::uint64_t begin_run(Connection& db, const JobContext& job, std::chrono::system_clock::time_point began) {
-    return insert_run(db, job, utc_literal(began));
+    return insert_run(db, job, utc_literal(began), "NULL");
+}
+
+void write_run(Connection& db, const JobContext& job, std::chrono::system_clock::time_point began) {
+    insert_run(db, job, utc_literal(began), "UTC_TIMESTAMP(6)");
 }
 
 std::string utc_literal(std::chrono::system_clock::time_point time) {

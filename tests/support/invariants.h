@@ -67,6 +67,8 @@ std::string expect_sql(std::span<const ExpectedJob> jobs);
 std::uint64_t begin_run(Connection& db, const JobContext& job);
 /// As above, where the server is on this machine and shares its clock: however long the statement was on its way.
 std::uint64_t begin_run(Connection& db, const JobContext& job, std::chrono::system_clock::time_point began);
+/// Beginning and end at once, at the end: for brief handlers.
+void write_run(Connection& db, const JobContext& job, std::chrono::system_clock::time_point began);
 std::string utc_literal(std::chrono::system_clock::time_point time);
 std::string end_run_sql(std::uint64_t run);
 std::string effect_sql(const JobContext& job);
