@@ -238,7 +238,6 @@ private:
 
 void claim_loop(Engine& engine) noexcept {
     const mysql::ThreadScope thread;
-    const core::Pulse::Alive alive{engine.claim_pulse};
     Claimer{engine}.run();
 }
 

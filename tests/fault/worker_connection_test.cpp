@@ -38,6 +38,33 @@ protected:
     Runs runs;
 };
 
+// --------------------------------------------------------------------------------------------------------------- start
+
+TEST_F(WorkerConnection, AStartThatFailsAtTheReapersConnection_HasClaimedNothingAndLeavesNothing) {
+    constexpr int kOfTheReaper = 2;
+    std::atomic<int> checks{0};
+    PacketProxy proxy{database.tcp_options(), [&](const std::string& packet) {
+                          if (packet.find("commitq_schema") == std::string::npos || ++checks != kOfTheReaper) {
+                              return Passage::pass;
+                          }
+                          eventually([&] { return recorder->count("claimed") > 0; }, 1s);  // not if all is well
+                          return Passage::lose;
+                      }};
+    const JobId id = database.enqueue("q", "t");
+    Worker worker{proxy.options(), options()};
+    worker.on("t", counting());
+    EXPECT_EQ(code_of([&] { worker.start(); }), Errc::connection_lost);
+    EXPECT_FALSE(worker.health().started);
+    EXPECT_EQ(runs.jobs(), 0U);
+    EXPECT_EQ(database.job(id, "attempt"), "0");
+    EXPECT_EQ(database.look().number("SELECT COUNT(*) FROM commitq_workers"), 0);
+
+    worker.start();
+    EXPECT_TRUE(all_completed(1));
+    EXPECT_TRUE(worker.stop(60s).clean);
+    EXPECT_EQ(database.violations(), "");
+}
+
 // ------------------------------------------------------------------------------------------------------ auto-reconnect
 
 TEST_F(WorkerConnection, C15_AConnectionLostInATransaction_IsNotReplacedUnderneath) {

@@ -123,17 +123,26 @@ std::string Child::read_line() {
     }
 }
 
+std::optional<Ended> Child::poll() {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == 0) {
+        return std::nullopt;
+    }
+    pid_ = -1;
+    return WIFSIGNALED(status) ? Ended::by(WTERMSIG(status)) : Ended::with(WEXITSTATUS(status));
+}
+
 Ended Child::wait(std::chrono::seconds limit) {
     const auto end = std::chrono::steady_clock::now() + limit;
-    int status = 0;
-    while (waitpid(pid_, &status, WNOHANG) == 0) {
+    for (;;) {
+        if (const auto ended = poll()) {
+            return *ended;
+        }
         if (std::chrono::steady_clock::now() > end) {
             throw std::runtime_error{"the child process does not end"};
         }
         std::this_thread::sleep_for(std::chrono::milliseconds{5});
     }
-    pid_ = -1;
-    return WIFSIGNALED(status) ? Ended::by(WTERMSIG(status)) : Ended::with(WEXITSTATUS(status));
 }
 
 std::string url_of(const ConnectOptions& options) {

@@ -55,6 +55,8 @@ public:
     std::string read_line();
     /// Closes its standard input.
     void close_input();
+    /// How it ended, if it has. Doesn't wait.
+    std::optional<Ended> poll();
     /// Waits for its end. Throws when it takes longer than @p limit, which is generous.
     Ended wait(std::chrono::seconds limit = std::chrono::seconds{120});
 

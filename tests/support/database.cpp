@@ -96,8 +96,7 @@ Database::Database(const ConnectOptions& server_of, bool migrated) : options_{se
     ConnectOptions server = options_;
     server.database.clear();
     Connection{server}.run(fmt::format("CREATE DATABASE {} CHARACTER SET utf8mb4", options_.database));
-    look_ = std::make_unique<Connection>(options_);
-    look_->run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    look_anew();
     mariadb_ = look_->value("SELECT VERSION()").find("MariaDB") != std::string::npos;
     if (migrated) {
         Schema{options_}.migrate();
@@ -111,6 +110,11 @@ Database::~Database() {
         look_->try_run("DROP DATABASE " + options_.database);
     } catch (...) {  // the server may be gone: it was the test's point
     }
+}
+
+void Database::look_anew() {
+    look_ = std::make_unique<Connection>(options_);
+    look_->run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
 }
 
 ConnectOptions Database::tcp_options() const {

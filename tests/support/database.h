@@ -63,6 +63,8 @@ public:
 
     /// A connection for the test's own looks.
     Connection& look() { return *look_; }
+    /// A new one in its place: the server was away.
+    void look_anew();
     /// How many jobs are in that state.
     long count(std::string_view state);
     /// One column of one job.
