@@ -72,6 +72,10 @@ public:
         const std::scoped_lock lock{mutex_};
         return seen_;
     }
+    [[nodiscard]] bool has_snapped() const {
+        const std::scoped_lock lock{mutex_};
+        return n_ != 0 && seen_ >= n_;
+    }
 
 private:
     mutable std::mutex mutex_;
