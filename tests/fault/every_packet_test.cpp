@@ -1,6 +1,8 @@
 // Connections that break at every packet of every operation, one after the other, in either direction and in every way.
 #include "support/database.h"
 #include "support/packet_proxy.h"
+#include "support/private_server.h"
+#include "support/recorder.h"
 
 #include <core/random.h>
 #include <fmt/format.h>
@@ -18,6 +20,7 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <iterator>
@@ -108,7 +111,7 @@ std::vector<Break> breaks_for_patience(std::size_t requests, std::size_t replies
 }
 
 /// Most of a case is waiting.
-constexpr std::size_t kThreads = 24;
+constexpr std::size_t kThreads = 16;
 
 /// Runs @p one for each of @p count cases, on several threads.
 void in_parallel(std::size_t count, const std::function<void(std::size_t thread, std::size_t index)>& one) {
@@ -131,12 +134,49 @@ void in_parallel(std::size_t count, const std::function<void(std::size_t thread,
     }
 }
 
+// ---------------------------------------------------------------------------------------------------- the proxy itself
+
+std::size_t entries(const char* folder) {
+    const std::filesystem::directory_iterator begin{folder};
+    return static_cast<std::size_t>(std::distance(begin, std::filesystem::directory_iterator{}));
+}
+
+TEST(PacketProxyItself, LeavesNoThreadAndNoSocketBehind) {
+    const Database database;
+    const auto sockets = [] { return entries("/proc/self/fd"); };
+    const auto threads = [] { return entries("/proc/self/task"); };
+    const std::size_t sockets_before = sockets();
+    const std::size_t threads_before = threads();
+    for (const Break& at : breaks(false, 3,
+                                  {Passage::pass, Passage::lose, Passage::half_close, Passage::lose_answer,
+                                   Passage::mute, Passage::cut_off}) +
+                               breaks(true, 3, {Passage::lose, Passage::half_close, Passage::cut_off})) {
+        Breaker breaker{database.tcp_options()};
+        breaker.arm(at);
+        try {
+            mysql::Session{breaker.options(), mysql::Purpose::handler}.execute("DO 1", "test");
+        } catch (const Error&) {  // broken: that is what it is for
+        }
+    }
+    EXPECT_EQ(sockets(), sockets_before);
+    EXPECT_TRUE(eventually([&] { return threads() == threads_before; }));
+
+    Breaker breaker{database.tcp_options()};
+    for (int i = 0; i < 50; ++i) {
+        mysql::Session{breaker.options(), mysql::Purpose::handler}.execute("DO 1", "test");
+    }
+    EXPECT_LT(sockets(), sockets_before + 50) << "connections that have ended are forgotten";
+}
+
 // ------------------------------------------------------------------------------------------------------- operations
 
 /// What one thread of a test works and looks with: connections that nothing breaks.
 struct Hands {
     explicit Hands(const Database& database)
-        : options{database.options()}, look{options}, direct{options, mysql::Purpose::library} {}
+        : options{database.options()}, look{options}, direct{options, mysql::Purpose::library} {
+        look.run("SET SESSION wait_timeout=3600");
+        direct.execute("SET SESSION wait_timeout=3600", "test");
+    }
 
     /// Waits until the server has ended that connection: by then it has rolled back.
     void wait_for_end_of(unsigned long connection) {
@@ -668,6 +708,147 @@ INSTANTIATE_TEST_SUITE_P(
                       named<Finish>("AllEndings", kAllEndings), named<Finish>("AllEndingsUnlocked", kAllEndings, true),
                       named<Reap>("Reap"), named<Duty>("Duty"), named<Check>("Check"), named<Migrate>("Migrate")),
     [](const auto& operation) { return operation.param.name; });
+
+// ----------------------------------------------------------------------------------------------------- whole workers
+
+/// Jobs of two types, half of them completed in a transaction of their handler's together with an effect.
+class EveryPacketOfAWorker : public ::testing::Test {
+protected:
+    static constexpr long kJobs = 6;
+
+    EveryPacketOfAWorker() {
+        database.look().run("SET SESSION wait_timeout=3600");
+        database.look().run("CREATE TABLE effects (job BIGINT, KEY (job))");
+    }
+
+    static WorkerOptions options(const std::string& queue) {
+        return {.queues = {queue},
+                .concurrency = 2,
+                .batch = 2,
+                .lease = 1s,
+                .heartbeat = 200ms,
+                .retry = RetryPolicy::fixed(0s)};
+    }
+
+    static void register_handlers(Worker& worker) {
+        worker.on("plain", [](JobContext&) { return Outcome::done(); });
+        worker.on("effect", [](JobContext& job) {
+            auto tx = job.begin();
+            tx.execute(fmt::format("INSERT INTO effects VALUES ({})", job.id()));
+            job.complete_in(tx);
+            tx.commit();
+            return Outcome::done();
+        });
+    }
+
+    static void enqueue(Hands& hands, const std::string& queue, long count) {
+        std::vector<NewJob> jobs;
+        for (long i = 0; i < count; ++i) {
+            jobs.push_back({.type = i % 2 == 0 ? "effect" : "plain", .payload = i == 0 ? kLongPayload : "short"});
+        }
+        hands.direct.execute("START TRANSACTION", kTest);
+        Queue{queue}.enqueue_many(hands.direct.client(), jobs);
+        hands.direct.execute("COMMIT", kTest);
+    }
+
+    /// Again when the connection broke while it started: then nothing runs.
+    static void start(Worker& worker) {
+        EXPECT_TRUE(eventually([&] {
+            try {
+                worker.start();
+                return true;
+            } catch (const Error& error) {
+                EXPECT_TRUE(mysql::needs_reconnect(error)) << error.what();
+                EXPECT_FALSE(worker.health().started);
+                return false;
+            }
+        }));
+    }
+
+    static void expect_completed(Hands& hands, const std::string& queue, long count) {
+        const std::string completed =
+            fmt::format("SELECT COUNT(*) FROM commitq_jobs WHERE queue='{}' AND state='completed'", queue);
+        EXPECT_TRUE(eventually([&] {
+            std::this_thread::sleep_for(20ms);  // many cases look at once
+            return hands.look.number(completed) == count;
+        })) << hands.look
+                   .value(fmt::format("SELECT GROUP_CONCAT(CONCAT_WS(' ',id,type,state,attempt)) FROM commitq_jobs"
+                                      " WHERE queue='{}'",
+                                      queue));
+    }
+
+    void run_case(Hands& hands, std::size_t number, const Break& at) {
+        SCOPED_TRACE(describe(at));
+        const std::string queue = fmt::format("w{}", number);
+        enqueue(hands, queue, kJobs);
+        Breaker breaker{tcp};
+        breaker.arm(at);
+        const auto recorder = std::make_shared<Recorder>();
+        WorkerOptions with_recorder = options(queue);
+        with_recorder.observer = recorder;
+        Worker worker{breaker.options(), with_recorder};
+        register_handlers(worker);
+        start(worker);
+        expect_completed(hands, queue, kJobs);
+        EXPECT_TRUE(eventually([&] { return breaker.has_broken(); })) << "a worker never falls silent";
+        enqueue(hands, queue, 2);
+        expect_completed(hands, queue, kJobs + 2);
+        EXPECT_TRUE(worker.stop(60s).clean) << recorder->error_text();
+        for (const Error& error : recorder->errors()) {
+            EXPECT_TRUE(mysql::needs_reconnect(error)) << error.what();
+        }
+        const std::string effects = hands.look.value(
+            fmt::format("SELECT GROUP_CONCAT((SELECT COUNT(*) FROM effects WHERE job=id) ORDER BY id) FROM commitq_jobs"
+                        " WHERE queue='{}' AND type='effect'",
+                        queue));
+        EXPECT_EQ(effects, "1,1,1,1");
+        EXPECT_EQ(Database::violations(hands.look, queue), "");
+    }
+
+    /// How many packets there are until all jobs are completed.
+    std::pair<std::size_t, std::size_t> count_packets() {
+        Hands hands{database};
+        enqueue(hands, "dry", kJobs);
+        Breaker breaker{tcp};
+        Worker worker{breaker.options(), options("dry")};
+        register_handlers(worker);
+        worker.start();
+        expect_completed(hands, "dry", kJobs);
+        return {breaker.seen(false), breaker.seen(true)};
+    }
+
+    // A handler's transaction may stand still for that long, also one whose worker was cut off: docs/configuration.md.
+    const PrivateServer server{{"--wait-timeout=3"}};
+    Database database{server.options()};
+    const ConnectOptions tcp = database.tcp_options();
+};
+
+TEST_F(EveryPacketOfAWorker, Broken_TheWorkerGoesOnByItself_AndEveryEffectIsThereOnce) {
+    const auto [requests, replies] = count_packets();
+    // Workers are expensive, and the same few statements come again and again: not more cases than this of each.
+    constexpr std::size_t kMost = 24;
+    std::vector<Break> all;
+    const auto add = [&](bool reply, std::size_t packets, Passage passage, std::size_t first) {
+        const std::size_t step = packets / kMost + 1;
+        for (std::size_t n = 1 + first % step; n <= packets; n += step) {
+            all.push_back({.reply = reply, .passage = passage, .n = n});
+        }
+    };
+    add(false, requests, Passage::lose, 0);
+    add(false, requests, Passage::lose_answer, 1);
+    add(false, requests, Passage::cut_off, 0);
+    add(true, replies, Passage::lose, 0);
+    add(true, replies, Passage::half_close, 2);
+    add(true, replies, Passage::cut_off, 4);
+    std::vector<std::unique_ptr<Hands>> hands(kThreads);
+    in_parallel(all.size(), [&](std::size_t thread, std::size_t index) {
+        if (!hands[thread]) {
+            hands[thread] = std::make_unique<Hands>(database);
+        }
+        run_case(*hands[thread], index, all[index]);
+    });
+    EXPECT_EQ(database.violations(), "");
+}
 
 }  // namespace
 }  // namespace commitq::test
