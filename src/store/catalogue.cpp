@@ -76,7 +76,7 @@ std::vector<Statement> catalogue(const Tables& tables) {
         {"list_queues", list_queues_sql(tables)},
         {"read_version", read_version_sql(tables)},
         {"record_version", record_version_sql(tables, 1)},
-        {"probe", probe_sql(tables, true)},
+        {"probe", probe_sql(tables)},
     };
 }
 

@@ -59,6 +59,9 @@ std::vector<Row> Connection::rows(std::string_view sql) {
     std::vector<Row> rows;
     MYSQL_RES* result = mysql_store_result(client_.get());
     if (result == nullptr) {
+        if (mysql_errno(client_.get()) != 0) {
+            fail(client_.get(), sql.substr(0, 200));
+        }
         return rows;
     }
     const unsigned columns = mysql_num_fields(result);
@@ -146,7 +149,7 @@ std::vector<JobId> Database::enqueue_many(std::string_view queue, std::string_vi
     return ids;
 }
 
-std::string Database::violations() {
+std::string Database::violations(Connection& by, std::string_view queue) {
     constexpr std::string_view kNever = "'1970-01-01'";
     const std::string zero = "x'00000000000000000000000000000000'";
     const std::vector<std::pair<std::string, std::string>> rules = {
@@ -168,9 +171,11 @@ std::string Database::violations() {
          " commitq_payloads p WHERE p.id=payload_id AND LENGTH(p.payload)=payload_size)))"},
         {"a due job is not from the future", "state='completed' AND finished_at<started_at"},
     };
+    const std::string of_queue = queue.empty() ? "" : fmt::format("queue='{}' AND ", queue);
     std::string found;
     for (const auto& [name, broken] : rules) {
-        for (const Row& row : look_->rows(fmt::format("SELECT id,state FROM commitq_jobs WHERE {} LIMIT 5", broken))) {
+        for (const Row& row :
+             by.rows(fmt::format("SELECT id,state FROM commitq_jobs WHERE {}({}) LIMIT 5", of_queue, broken))) {
             found += fmt::format("{}: job {} ({})\n", name, row[0].value_or(""), row[1].value_or(""));
         }
     }

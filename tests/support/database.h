@@ -77,7 +77,9 @@ public:
 
     /// Rows that break an invariant of the job table, as text; empty when all is well. Every transition leaves columns
     /// that fit the state: nothing half-reset.
-    std::string violations();
+    std::string violations() { return violations(look()); }
+    /// The same by another connection: any thread. @p queue: only of this one; empty: of all.
+    static std::string violations(Connection& by, std::string_view queue = {});
 
 private:
     ConnectOptions options_;
