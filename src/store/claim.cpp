@@ -155,7 +155,8 @@ std::string better_sql(const Tables& tables, std::string_view queue, int priorit
 std::string claim_select_sql(const Tables& tables, const Claimant& claimant, const ClaimRange& range) {
     return fmt::format(
         "SELECT id,type,attempt+1,{max_attempts},available_at,payload_id,payload_size,payload,headers,"
-        "TIMESTAMPDIFF(MICROSECOND,{epoch},created_at),TIMESTAMPDIFF(MICROSECOND,available_at,UTC_TIMESTAMP(6)),{better}"
+        "TIMESTAMPDIFF(MICROSECOND,{epoch},created_at),TIMESTAMPDIFF(MICROSECOND,available_at,UTC_TIMESTAMP(6)),{"
+        "better}"
         " FROM {jobs} FORCE INDEX (claim)"
         " WHERE queue={queue} AND state='pending' AND priority={priority}"
         " AND available_at<=UTC_TIMESTAMP(6) AND available_at>=TIMESTAMP'{from}' AND type IN ({types}){not_these}"

@@ -95,8 +95,8 @@ void ClaimPlan::claimed(const Target& target, const std::string& last_available_
     place.due = more;
     if (!last_available_at.empty()) {
         place.from = last_available_at;
-        last_ = Target{
-            .queue = target.queue, .priority = target.priority, .from = last_available_at, .only_if_best = true};
+        last_ =
+            Target{.queue = target.queue, .priority = target.priority, .from = last_available_at, .only_if_best = true};
         turn_ = (target.queue + 1) % queues_.size();
     }
 }

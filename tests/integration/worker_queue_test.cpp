@@ -220,6 +220,28 @@ TEST_F(WorkerQueue, WakeStartsAClaimAtOnce) {
     worker->wake();
 }
 
+// A wake claims where the last job was, without a look: not where a better priority has jobs.
+TEST_F(WorkerQueue, AfterAWakeABetterPriorityGoesFirstToo) {
+    const auto worker = one_by_one({"q"}, {.poll_min = 24h, .poll_max = 24h});
+    worker->start();
+    const auto announce = [&](const std::vector<int>& jobs) {
+        const std::size_t before = ran();
+        Connection db = database.connect();
+        db.run("START TRANSACTION");
+        for (const int priority : jobs) {
+            Queue{"q"}.enqueue(db, "t", "{}", {.priority = priority});
+        }
+        db.run("COMMIT");
+        worker->wake();
+        ASSERT_TRUE(eventually([&] { return ran() == before + jobs.size(); })) << "a wake-up got lost";
+    };
+    for (const std::vector<int>& jobs : std::vector<std::vector<int>>{{5}, {5, 3}, {9, 5, 3, 0}, {0}, {5, 0}}) {
+        announce(jobs);
+    }
+    EXPECT_TRUE(worker->stop(60s).clean);
+    EXPECT_EQ(priorities, (std::vector<int>{5, 3, 5, 0, 3, 5, 9, 0, 0, 5}));
+}
+
 TEST_F(WorkerQueue, NotifyAfterTheWorkersEndIsHarmless) {
     const Queue queue{"q"};
     one_by_one({"q"})->follow(queue);

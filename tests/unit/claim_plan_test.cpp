@@ -56,6 +56,39 @@ TEST(ClaimPlan, TakesTheBestPriorityFirstUntilItIsEmpty) {
     EXPECT_EQ(next(plan), "none");
 }
 
+/// Where an announced job is likely, as text.
+std::string likely(const ClaimPlan& plan) {
+    const auto target = plan.likely();
+    return target ? std::to_string(target->queue) + "/" + std::to_string(target->priority) + "/" + target->from
+                  : "none";
+}
+
+TEST(ClaimPlan, AnAnnouncedJobIsLikelyWhereTheLastOneWas) {
+    ClaimPlan plan{2, QueueOrder::round_robin};
+    EXPECT_EQ(likely(plan), "none");
+    looked(plan, {due(1, 5)});
+    EXPECT_EQ(likely(plan), "none") << "nothing was claimed yet";
+    claim(plan, "t2", false);
+    EXPECT_EQ(likely(plan), "1/5/t2");
+    EXPECT_TRUE(plan.likely()->only_if_best);
+    looked(plan, {});
+    EXPECT_EQ(likely(plan), "1/5/t2") << "an idle worker remembers it";
+}
+
+TEST(ClaimPlan, OnlyALookCanTellWhereABetterPriorityOrQueueMayHaveJobs) {
+    ClaimPlan plan{1, QueueOrder::round_robin};
+    looked(plan, {due(0, 5), due_in(0, 3, 1h)});
+    claim(plan, "t2", false);
+    EXPECT_EQ(likely(plan), "none") << "the claim would find the scheduled job of priority 3, and take nothing";
+    looked(plan, {due_in(0, 7, 1h)});
+    EXPECT_EQ(likely(plan), "0/5/t2");
+
+    ClaimPlan strict{2, QueueOrder::strict};
+    looked(strict, {due(1, 5)});
+    claim(strict, "t2", false);
+    EXPECT_EQ(likely(strict), "none") << "the first queue comes first";
+}
+
 TEST(ClaimPlan, RoundRobinTakesABatchFromEachQueueInTurn) {
     ClaimPlan plan{3, QueueOrder::round_robin};
     looked(plan, {due(0, 5), due(1, 5), due(2, 5)});
