@@ -142,24 +142,24 @@ void Session::configure(const ConnectOptions& options) {
     set_tls(client, options);
 }
 
-template <class Send>
-auto Session::call(std::string_view operation, Send&& send) {
+Reply Session::execute(std::string_view sql, std::string_view operation) {
     const Undisturbed undisturbed;
     try {
-        mysql::read_remaining(client_.get(), operation);  // what `commit` left
-        return send(client_.get());
+        return mysql::execute(client_.get(), sql, operation);
     } catch (const Error& error) {
         usable_ = usable_ && !needs_reconnect(error);
         throw;
     }
 }
 
-Reply Session::execute(std::string_view sql, std::string_view operation) {
-    return call(operation, [&](MYSQL* client) { return mysql::execute(client, sql, operation); });
-}
-
 std::vector<Reply> Session::execute_all(std::string_view sql, std::string_view operation) {
-    return call(operation, [&](MYSQL* client) { return mysql::execute_all(client, sql, operation); });
+    const Undisturbed undisturbed;
+    try {
+        return mysql::execute_all(client_.get(), sql, operation);
+    } catch (const Error& error) {
+        usable_ = usable_ && !needs_reconnect(error);
+        throw;
+    }
 }
 
 std::vector<Reply> Session::begin(const std::string& sql, std::string_view operation) {
@@ -167,8 +167,7 @@ std::vector<Reply> Session::begin(const std::string& sql, std::string_view opera
 }
 
 std::vector<Reply> Session::commit(const std::string& sql, std::string_view operation) {
-    const std::string all = sql + (sql.empty() ? "" : ";") + "COMMIT;SET SESSION wait_timeout=DEFAULT";
-    return call(operation, [&](MYSQL* client) { return mysql::execute_until_committed(client, all, operation); });
+    return execute_all(sql + (sql.empty() ? "" : ";") + "COMMIT;SET SESSION wait_timeout=DEFAULT", operation);
 }
 
 void Session::rollback(std::string_view operation) {

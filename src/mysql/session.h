@@ -35,7 +35,6 @@ public:
     /// A transaction of several round trips: `begin` with its first statements, `commit` with its last ones, if any. When
     /// nothing more comes for five seconds, the server ends it: the locks of a process that froze, or was cut off, must not
     /// keep jobs from others until the server notices by itself, which takes hours (tests `KeepsNoJobFromOthersForLong`).
-    /// `commit` returns as soon as COMMIT has: the reply to the reset that follows it is read before the next use.
     std::vector<Reply> begin(const std::string& sql, std::string_view operation);
     std::vector<Reply> commit(const std::string& sql, std::string_view operation);
     void rollback(std::string_view operation);
@@ -48,8 +47,6 @@ public:
     void interrupt() noexcept;
 
 private:
-    template <class Send>
-    auto call(std::string_view operation, Send&& send);
     void configure(const ConnectOptions& options);
     void shorten_row_images();
 

@@ -1,9 +1,6 @@
 #include <mysql/error_map.h>
 #include <mysql/statement.h>
 
-#include <optional>
-#include <utility>
-
 namespace commitq::mysql {
 namespace {
 
@@ -20,18 +17,6 @@ Reply read_reply(MYSQL* client, std::string_view operation) {
     return {.affected = mysql_affected_rows(client), .insert_id = mysql_insert_id(client)};
 }
 
-/// The next reply to the statements sent last; nothing after the last one.
-std::optional<Reply> next_reply(MYSQL* client, std::string_view operation) {
-    const int more = mysql_next_result(client);
-    if (more < 0) {
-        return std::nullopt;
-    }
-    if (more > 0) {
-        throw error_of(client, operation);
-    }
-    return read_reply(client, operation);
-}
-
 }  // namespace
 
 Reply execute(MYSQL* client, std::string_view sql, std::string_view operation) {
@@ -44,27 +29,15 @@ Reply execute(MYSQL* client, std::string_view sql, std::string_view operation) {
 std::vector<Reply> execute_all(MYSQL* client, std::string_view sql, std::string_view operation) {
     std::vector<Reply> replies;
     replies.push_back(execute(client, sql, operation));
-    while (auto reply = next_reply(client, operation)) {
-        replies.push_back(std::move(*reply));
-    }
-    return replies;
-}
-
-std::vector<Reply> execute_until_committed(MYSQL* client, std::string_view sql, std::string_view operation) {
-    std::vector<Reply> replies;
-    replies.push_back(execute(client, sql, operation));
-    while (in_transaction(client)) {
-        auto reply = next_reply(client, operation);
-        if (!reply) {
-            break;
+    for (;;) {
+        const int more = mysql_next_result(client);
+        if (more < 0) {
+            return replies;
         }
-        replies.push_back(std::move(*reply));
-    }
-    return replies;
-}
-
-void read_remaining(MYSQL* client, std::string_view operation) {
-    while (mysql_more_results(client) && next_reply(client, operation)) {
+        if (more > 0) {
+            throw error_of(client, operation);
+        }
+        replies.push_back(read_reply(client, operation));
     }
 }
 

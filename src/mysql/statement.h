@@ -15,12 +15,6 @@ Reply execute(MYSQL* client, std::string_view sql, std::string_view operation);
 /// what came before it has been done, what comes after has not.
 std::vector<Reply> execute_all(MYSQL* client, std::string_view sql, std::string_view operation);
 
-/// The same, but returns once the transaction that is open has ended: replies to what follows COMMIT are left unread.
-std::vector<Reply> execute_until_committed(MYSQL* client, std::string_view sql, std::string_view operation);
-
-/// Reads and drops the replies that were left. Throws Error.
-void read_remaining(MYSQL* client, std::string_view operation);
-
 /// True when the server said with its last reply that a transaction is open. Error replies don't carry it:
 /// see `refresh_status`.
 bool in_transaction(const MYSQL* client) noexcept;

@@ -77,8 +77,8 @@ std::string insert_jobs_sql(const Tables& tables, std::string_view queue, std::s
 }
 
 std::size_t statement_bytes(const Insert& job) {
-    constexpr std::size_t kRest = 700;  // names in hex (2 * 192) and the fixed text of a row
-    return 2 * job.payload.size() + 2 * core::encode_headers(job.options->headers).size() + kRest;
+    constexpr std::size_t kRest = 300;  // the queue's name in hex (2 * 64) and the fixed text of a row
+    return 2 * (job.type.size() + job.payload.size() + core::encode_headers(job.options->headers).size()) + kRest;
 }
 
 ServerLimits read_limits(MYSQL* client) {
