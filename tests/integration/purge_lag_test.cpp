@@ -124,11 +124,14 @@ TEST_F(PurgeLagOfClaims, C8_AClaimReadsNoMoreAfterManyFinishedJobs_AndMissesNone
     EXPECT_EQ(database.count("completed"), static_cast<long>(kRounds) * kBatch + 1);
     EXPECT_EQ(database.violations(), "");
 
-    // Without a hint: all that was finished stands in the way, and is what the counter would have seen.
+    // Without a hint: all that was finished stands in the way, and is what the counter would have seen. That of MariaDB
+    // doesn't show it: there, this test shows what the claims find, and not what they cost.
     database.enqueue_many("q", "t", kBatch);
     const long before = tried();
     EXPECT_EQ(claim(5, "1970-01-01 00:00:00.000000").jobs.size(), static_cast<std::size_t>(kBatch));
-    EXPECT_GT(tried() - before, in_the_end) << "one claim costs more than ten with a hint";
+    if (!database.is_mariadb()) {
+        EXPECT_GT(tried() - before, in_the_end) << "one claim costs more than ten with a hint";
+    }
 }
 
 TEST(PurgeLagOfAWorker, C8_RunsAllJobsOnce_ALateCommitToo) {
