@@ -41,6 +41,9 @@ struct Break {
     std::size_t n = 0;
 };
 
+/// Whether neither side is told of it.
+bool is_silent(const Break& at) { return at.passage == Passage::mute || at.passage == Passage::cut_off; }
+
 std::string describe(const Break& at) {
     constexpr std::array<const char*, 7> kNames{
         "passes", "is lost", "loses its answer", "is not answered", "is cut off", "is half closed at", "is held"};
@@ -57,10 +60,10 @@ public:
               [this](const std::string& packet) { return packet == kGoodbye ? Passage::pass : requests_.watch(); },
               [this](const std::string&) { return replies_.watch(); })} {}
 
-    /// With little patience.
-    [[nodiscard]] ConnectOptions options() const {
+    /// With little patience where nobody says that the connection is broken.
+    [[nodiscard]] ConnectOptions options(const Break& at) const {
         ConnectOptions options = proxy_->options();
-        options.connect_timeout = options.read_timeout = options.write_timeout = 1s;
+        options.connect_timeout = options.read_timeout = options.write_timeout = is_silent(at) ? 1s : 30s;
         return options;
     }
     /// From the next packet on.
@@ -145,6 +148,7 @@ TEST(PacketProxyItself, LeavesNoThreadAndNoSocketBehind) {
     const Database database;
     const auto sockets = [] { return entries("/proc/self/fd"); };
     const auto threads = [] { return entries("/proc/self/task"); };
+    std::thread{[] {}}.join();  // a sanitizer starts a thread of its own beside the first
     const std::size_t sockets_before = sockets();
     const std::size_t threads_before = threads();
     for (const Break& at : breaks(false, 3,
@@ -154,7 +158,7 @@ TEST(PacketProxyItself, LeavesNoThreadAndNoSocketBehind) {
         Breaker breaker{database.tcp_options()};
         breaker.arm(at);
         try {
-            mysql::Session{breaker.options(), mysql::Purpose::handler}.execute("DO 1", "test");
+            mysql::Session{breaker.options(at), mysql::Purpose::handler}.execute("DO 1", "test");
         } catch (const Error&) {  // broken: that is what it is for
         }
     }
@@ -163,7 +167,7 @@ TEST(PacketProxyItself, LeavesNoThreadAndNoSocketBehind) {
 
     Breaker breaker{database.tcp_options()};
     for (int i = 0; i < 50; ++i) {
-        mysql::Session{breaker.options(), mysql::Purpose::handler}.execute("DO 1", "test");
+        mysql::Session{breaker.options({}), mysql::Purpose::handler}.execute("DO 1", "test");
     }
     EXPECT_LT(sockets(), sockets_before + 50) << "connections that have ended are forgotten";
 }
@@ -324,7 +328,12 @@ class Claim : public Operation {
 public:
     using Operation::Operation;
 
-    void prepare() override { enqueue(3); }
+    /// On MariaDB a claim locks the entry after the last one that it takes too: one that isn't due, so that no case is passed
+    /// over by the claim of another one whose queue comes next.
+    void prepare() override {
+        enqueue(3);
+        Queue{queue}.enqueue_autocommit(hands.direct.client(), "t", "later", {.delay = 24h});
+    }
     std::string state() override { return jobs(fmt::format("state,attempt,owner={}", store::token_literal(owner))); }
     std::string done() override { return running(1); }
     void act_again() override {
@@ -353,7 +362,7 @@ protected:
 
 private:
     static std::string running(int attempt) {
-        return fmt::format("running {0} 1,running {0} 1,running {0} 1", attempt);
+        return fmt::format("running {0} 1,running {0} 1,running {0} 1,pending 0 0", attempt);
     }
 };
 
@@ -598,7 +607,7 @@ protected:
     /// Acts with the connection broken. @returns whether it worked.
     bool act(Operation& operation, Breaker& breaker, const Break& at, unsigned long& connection) {
         try {
-            operation.act(breaker.options(), [&](unsigned long id) {
+            operation.act(breaker.options(at), [&](unsigned long id) {
                 connection = id;
                 breaker.arm(at);
             });
@@ -611,7 +620,7 @@ protected:
 
     /// The same; a server that never answers is given up by ending the connection.
     bool act_and_give_up(Operation& operation, Breaker& breaker, const Break& at, unsigned long& connection) {
-        if (!operation.is_patient || (at.passage != Passage::cut_off && at.passage != Passage::mute)) {
+        if (!operation.is_patient || !is_silent(at)) {
             return act(operation, breaker, at, connection);
         }
         auto acting = std::async(std::launch::async, [&] {
@@ -634,7 +643,8 @@ protected:
         {
             Breaker breaker{tcp};
             worked = act_and_give_up(*operation, breaker, at, connection);
-            EXPECT_TRUE(breaker.has_broken());
+            // Where it has little patience, a slow machine can be too slow for it before that.
+            EXPECT_TRUE(breaker.has_broken() || (is_silent(at) && !worked));
         }
         hands.wait_for_end_of(connection);
         if (operation->notices_all || at.passage == Passage::hold) {
@@ -786,7 +796,7 @@ protected:
         const auto recorder = std::make_shared<Recorder>();
         WorkerOptions with_recorder = options(queue);
         with_recorder.observer = recorder;
-        Worker worker{breaker.options(), with_recorder};
+        Worker worker{breaker.options(at), with_recorder};
         register_handlers(worker);
         start(worker);
         expect_completed(hands, queue, kJobs);
@@ -810,7 +820,7 @@ protected:
         Hands hands{database};
         enqueue(hands, "dry", kJobs);
         Breaker breaker{tcp};
-        Worker worker{breaker.options(), options("dry")};
+        Worker worker{breaker.options({}), options("dry")};
         register_handlers(worker);
         worker.start();
         expect_completed(hands, "dry", kJobs);

@@ -593,8 +593,7 @@ TEST_F(UnknownOutcome, C14_ACommitInDoubtOfATransactionThatEnqueues_IsNeverSentA
     std::atomic<int> commits{0};
     const PacketProxy counting{database.tcp_options(), [&](const std::string& packet) {
                                    commits += packet.find("COMMIT AND") == std::string::npos ? 0 : 1;
-                                   std::string copy = packet;
-                                   return trap.watch(copy);
+                                   return trap.watch(packet);
                                }};
     ConnectOptions impatient = counting.options();
     impatient.read_timeout = 1s;

@@ -20,16 +20,35 @@ namespace {
 constexpr int kBatch = 50;
 constexpr std::size_t kRounds = 60;
 
-class PurgeLag : public ::testing::Test {
-protected:
-    PurgeLag() {
-        database.look().run("SET GLOBAL innodb_monitor_enable='lock_rec_lock_requests'");
-        snapshot.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-        snapshot.run("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+/// Jobs, and a snapshot older than all that becomes of them.
+class PurgeLag {
+public:
+    explicit PurgeLag(Database& database) : snapshot_{database.connect()}, late_{database.connect()} {
+        snapshot_.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+        snapshot_.run("START TRANSACTION WITH CONSISTENT SNAPSHOT");
         for (std::size_t i = 0; i < kRounds; ++i) {  // each with a time of its own
             database.enqueue_many("q", "t", kBatch);
         }
+        late_.run("START TRANSACTION");
+        late_job_ = Queue{"q"}.enqueue(late_, "t", "{}");
+        late_.run(
+            fmt::format("UPDATE commitq_jobs SET available_at=created_at-INTERVAL 1 HOUR WHERE id={}", late_job_));
     }
+
+    /// A job that stands before all others.
+    [[nodiscard]] JobId late_job() const { return late_job_; }
+    void commit_late_job() { late_.run("COMMIT"); }
+
+private:
+    Connection snapshot_;
+    Connection late_;
+    JobId late_job_ = 0;
+};
+
+/// What a worker does, step by step.
+class PurgeLagOfClaims : public ::testing::Test {
+protected:
+    PurgeLagOfClaims() { database.look().run("SET GLOBAL innodb_monitor_enable='lock_rec_lock_requests'"); }
 
     /// Entries that the server has tried to lock, those of finished jobs too: each that a claim comes across. Counters of rows
     /// leave them out.
@@ -38,14 +57,6 @@ protected:
             "SELECT COUNT FROM information_schema.innodb_metrics WHERE name='lock_rec_lock_requests'");
     }
 
-    const PrivateServer server;  ///< Its counters are the server's.
-    Database database{server.options()};
-    Connection snapshot = database.connect();
-};
-
-/// What a worker does, step by step.
-class PurgeLagOfClaims : public PurgeLag {
-protected:
     store::ClaimResult claim(int priority, std::string_view from) {
         const std::vector<std::pair<std::string, int>> types{{"t", 20}};
         return store::claim(session, tables, store::make_claimant(owner, 1h, types),
@@ -81,6 +92,9 @@ protected:
         return cost;
     }
 
+    const PrivateServer server;  ///< Its counters are the server's.
+    Database database{server.options()};
+    PurgeLag lag{database};
     const store::Tables tables{"commitq_"};
     const core::Token owner = core::make_token();
     const std::vector<std::string> queues{"q"};
@@ -90,10 +104,6 @@ protected:
 };
 
 TEST_F(PurgeLagOfClaims, C8_AClaimReadsNoMoreAfterManyFinishedJobs_AndMissesNone) {
-    Connection late = database.connect();
-    late.run("START TRANSACTION");
-    const JobId late_job = Queue{"q"}.enqueue(late, "t", "{}");
-    late.run(fmt::format("UPDATE commitq_jobs SET available_at=created_at-INTERVAL 1 HOUR WHERE id={}", late_job));
     look();
     std::vector<long> costs;
     for (std::size_t i = 0; i < kRounds; ++i) {
@@ -106,26 +116,27 @@ TEST_F(PurgeLagOfClaims, C8_AClaimReadsNoMoreAfterManyFinishedJobs_AndMissesNone
     EXPECT_LT(in_the_end, 2 * early);
 
     // Behind the hint of all those claims.
-    late.run("COMMIT");
+    lag.commit_late_job();
     EXPECT_TRUE(claim(5, "2100-01-01 00:00:00.000000").jobs.empty());
     look();
     claim_and_complete();
-    EXPECT_TRUE(claimed.contains(late_job));
+    EXPECT_TRUE(claimed.contains(lag.late_job()));
     EXPECT_EQ(database.count("completed"), static_cast<long>(kRounds) * kBatch + 1);
     EXPECT_EQ(database.violations(), "");
 
-    // Without a hint: all that was finished stands in the way, and is what the counter would have seen.
+    // Without a hint: all that was finished stands in the way, and is what the counter would have seen. That of MariaDB
+    // doesn't show it: there, this test shows what the claims find, and not what they cost.
     database.enqueue_many("q", "t", kBatch);
     const long before = tried();
     EXPECT_EQ(claim(5, "1970-01-01 00:00:00.000000").jobs.size(), static_cast<std::size_t>(kBatch));
-    EXPECT_GT(tried() - before, in_the_end) << "one claim costs more than ten with a hint";
+    if (!database.is_mariadb()) {
+        EXPECT_GT(tried() - before, in_the_end) << "one claim costs more than ten with a hint";
+    }
 }
 
-TEST_F(PurgeLag, C8_AWorkerRunsAllJobsOnce_ALateCommitToo) {
-    Connection late = database.connect();
-    late.run("START TRANSACTION");
-    const JobId late_job = Queue{"q"}.enqueue(late, "t", "{}");
-    late.run(fmt::format("UPDATE commitq_jobs SET available_at=created_at-INTERVAL 1 HOUR WHERE id={}", late_job));
+TEST(PurgeLagOfAWorker, C8_RunsAllJobsOnce_ALateCommitToo) {
+    Database database;
+    PurgeLag lag{database};
     Runs runs;
     const auto recorder = std::make_shared<Recorder>();
     Worker worker{database.options(), {.queues = {"q"}, .batch = kBatch, .observer = recorder}};
@@ -135,10 +146,10 @@ TEST_F(PurgeLag, C8_AWorkerRunsAllJobsOnce_ALateCommitToo) {
     });
     worker.start();
     EXPECT_TRUE(eventually([&] { return runs.jobs() >= kRounds * kBatch / 2; }));
-    late.run("COMMIT");
+    lag.commit_late_job();
     EXPECT_TRUE(eventually([&] { return database.count("completed") == static_cast<long>(kRounds) * kBatch + 1; }));
     EXPECT_TRUE(worker.stop(60s).clean);
-    EXPECT_EQ(runs.of(late_job), 1);
+    EXPECT_EQ(runs.of(lag.late_job()), 1);
     EXPECT_TRUE(runs.repeated().empty());
     EXPECT_EQ(recorder->error_text(), "");
     EXPECT_EQ(database.violations(), "");
