@@ -29,9 +29,11 @@ std::vector<EnqueuedJob> Enqueued::jobs(const Filter& filter) const {
         " FROM {} j LEFT JOIN {} p ON p.id=j.payload_id WHERE j.id>{}",
         tables.jobs, tables.payloads, last_);
     if (!filter.queue.empty()) {
+        core::check_queue_name(kOperation, filter.queue);
         sql += " AND j.queue=" + store::name_literal(filter.queue);
     }
     if (!filter.type.empty()) {
+        core::check_type_name(kOperation, filter.type);
         sql += " AND j.type=" + store::name_literal(filter.type);
     }
     mysql::Reply reply = mysql::execute(mysql::unwrap(db_), sql + " ORDER BY j.id", kOperation);
