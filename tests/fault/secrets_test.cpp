@@ -207,7 +207,7 @@ TEST_P(Refused, AWorkersLogAndEventsDoNotQuoteThePayload) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Secrets, Refused, ::testing::ValuesIn(kRefusals),
-                         [](const auto& info) { return std::string{info.param.name}; });
+                         [](const auto& tested) { return std::string{tested.param.name}; });
 
 }  // namespace
 }  // namespace commitq::test

@@ -263,7 +263,7 @@ TEST_P(Injection, AnAccountOrADatabaseToConnectWithIsNoStatement) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sessions, Injection, ::testing::ValuesIn(kSettings),
-                         [](const auto& info) { return std::string{info.param.name}; });
+                         [](const auto& tested) { return std::string{tested.param.name}; });
 
 // ------------------------------------------------------------------------------------- rows that were put in by hand
 
