@@ -126,11 +126,12 @@ Error connect_error(MYSQL* client, const ConnectOptions& options) {
 }
 
 /// Settings of the library's own sessions, whatever the server's defaults are. Lock waits are short, so that no loop
-/// stands still for long; what waits is run again.
+/// stands still for long; what waits is run again. Results come as they are stored, as not every `ConnectOptions::charset` has
+/// all of ASCII: a name would come with another character in it.
 constexpr std::string_view kLibrarySession =
     "SET SESSION autocommit = 1, SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION time_zone = '+00:00',"
     " SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 5, SESSION sql_safe_updates = 0,"
-    " SESSION completion_type = 'NO_CHAIN';"
+    " SESSION completion_type = 'NO_CHAIN', SESSION character_set_results = NULL;"
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
 }  // namespace

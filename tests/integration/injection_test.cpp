@@ -9,7 +9,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <mysql/session.h>
+#include <store/registry.h>
+#include <store/tables.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace commitq::test {
@@ -96,7 +100,8 @@ protected:
     std::string all_tables() {
         database.look().run("SET SESSION group_concat_max_len=100000");
         return database.look().value(
-            "SELECT GROUP_CONCAT(table_name,'.',column_name ORDER BY 1) FROM information_schema.columns"
+            "SELECT GROUP_CONCAT(table_name,'.',column_name ORDER BY table_name,column_name) FROM "
+            "information_schema.columns"
             " WHERE table_schema=DATABASE()");
     }
 
@@ -112,12 +117,15 @@ struct EntryPoint {
 const EntryPoint kEntryPoints[] = {
     {"queue name",
      [](Injection& test, const std::string& text) {
-         const Queue queue{text};
-         EXPECT_EQ(test.column(queue.enqueue_autocommit(test.db, "t", "{}"), "queue"), text);
+         const testing::Enqueued enqueued{test.db};
+         EXPECT_EQ(test.column(Queue{text}.enqueue_autocommit(test.db, "t", "{}"), "queue"), text);
+         EXPECT_EQ(enqueued.jobs().at(0).queue, text);
      }},
     {"type",
      [](Injection& test, const std::string& text) {
+         const testing::Enqueued enqueued{test.db};
          EXPECT_EQ(test.column(Queue{"q"}.enqueue_autocommit(test.db, text, "{}"), "type"), text);
+         EXPECT_EQ(enqueued.jobs().at(0).type, text);
      }},
     {"payload",
      [](Injection& test, const std::string& text) {
@@ -218,6 +226,16 @@ const EntryPoint kEntryPoints[] = {
      [](Injection& test, const std::string& text) {
          EXPECT_TRUE(testing::Enqueued{test.db}.jobs({.type = text}).empty());
      }},
+    {"host of a worker",  // of which other bytes are replaced before
+     [](Injection& test, const std::string& text) {
+         store::WorkerRow worker{.host = text.substr(0, 64)};
+         std::replace_if(
+             worker.host.begin(), worker.host.end(), [](char c) { return c <= ' ' || c > '~'; }, '?');
+         mysql::Session session{test.options(), mysql::Purpose::library};
+         session.execute(store::upsert_worker_sql(store::Tables{"commitq_"}, worker), "test");
+         EXPECT_EQ(test.database.look().value("SELECT host FROM commitq_workers"), worker.host);
+         session.execute(store::delete_worker_sql(store::Tables{"commitq_"}, worker.token), "test");
+     }},
     {"text in a handler's own SQL",
      [](Injection& test, const std::string& text) {
          const std::string found = test.db.value("SELECT " + sql_bytes_literal(text));
@@ -291,9 +309,11 @@ TEST(RowsByHand, WithHostileTypesPayloadsAndHeaders_ReachTheHandlerOrStayAndStop
         const JobId id = ids.emplace_back(database.enqueue("q", "t"));
         database.look().run(fmt::format("UPDATE commitq_jobs SET payload={0},payload_size={1},headers={0} WHERE id={2}",
                                         sql_bytes_literal(cut), cut.size(), id));
-        const JobId unknown = database.enqueue("q", "t");
-        database.look().run(fmt::format("UPDATE commitq_jobs SET type={} WHERE id={}",
-                                        sql_bytes_literal("'; DROP TABLE commitq_jobs; -- \n"), unknown));
+    }
+    const std::vector<std::string> unknown_types{"'; DROP TABLE commitq_jobs; -- \n", "t ", "T", ""};
+    for (const std::string& type : unknown_types) {
+        database.look().run(fmt::format("UPDATE commitq_jobs SET type={} WHERE id={}", sql_bytes_literal(type),
+                                        database.enqueue("q", "t")));
     }
     const auto texts = hostile_strings();
     std::size_t ran = 0;
@@ -306,7 +326,7 @@ TEST(RowsByHand, WithHostileTypesPayloadsAndHeaders_ReachTheHandlerOrStayAndStop
         return Outcome::done();
     });
     EXPECT_EQ(testing::drain(worker), texts.size());
-    EXPECT_EQ(database.count("pending"), static_cast<long>(texts.size())) << "types that nobody knows are left alone";
+    EXPECT_EQ(database.count("pending"), static_cast<long>(unknown_types.size())) << "they are left alone";
     EXPECT_EQ(database.violations(), "");
 }
 

@@ -11,9 +11,11 @@
 namespace commitq::test {
 namespace {
 
+std::ifstream operations_page() { return std::ifstream{std::string{COMMITQ_SOURCE_DIR} + "/docs/operations.md"}; }
+
 /// The GRANT statements of docs/operations.md for that role.
 std::vector<std::string> grants_to(const std::string& role) {
-    std::ifstream page{std::string{COMMITQ_SOURCE_DIR} + "/docs/operations.md"};
+    std::ifstream page = operations_page();
     const std::string end = " TO " + role + ";";
     std::vector<std::string> grants;
     for (std::string line; std::getline(page, line);) {
@@ -22,6 +24,18 @@ std::vector<std::string> grants_to(const std::string& role) {
         }
     }
     return grants;
+}
+
+/// The statement there that deletes finished jobs of the queue `orders`.
+std::string delete_statement() {
+    std::ifstream page = operations_page();
+    std::string statement;
+    for (std::string line; std::getline(page, line) && !statement.ends_with(";");) {
+        if (!statement.empty() || line.starts_with("DELETE ")) {
+            statement += " " + line;
+        }
+    }
+    return statement;
 }
 
 /// An account with the privileges of a role; gone at the end.
@@ -104,6 +118,27 @@ TEST(Privileges, OfAWorkerSufficeForAllThatItDoes) {
     EXPECT_EQ(recorder->error_text(), "");
     EXPECT_EQ(database.look().number("SELECT COUNT(*) FROM commitq_workers"), 0);
     EXPECT_EQ(database.violations(), "");
+}
+
+TEST(Privileges, OfAnAdminSufficeToLookAndToDeleteFinishedJobs) {
+    Database database;
+    const Account account{database, "admin"};
+    Connection db{account.options()};
+    const auto ids = database.enqueue_many("orders", "t", 3);
+    const JobId fat = database.enqueue("orders", "t", kLongPayload);
+    const JobId recent = database.enqueue("orders", "t", kLongPayload);
+    database.look().run(
+        fmt::format("UPDATE commitq_jobs SET state='completed',attempt=1,finished_at=UTC_TIMESTAMP(6) - INTERVAL"
+                    " IF(id={},1,8) DAY WHERE id>{}",
+                    recent, ids.front()));
+    for (const char* table : {"jobs", "payloads", "jobs_view", "queues", "workers", "schema"}) {
+        EXPECT_EQ(db.try_run(fmt::format("SELECT * FROM commitq_{}", table)), 0U) << table;
+    }
+    db.run(delete_statement());
+    EXPECT_EQ(db.value("SELECT GROUP_CONCAT(id ORDER BY id) FROM commitq_jobs"),
+              fmt::format("{},{}", ids.front(), recent));
+    EXPECT_EQ(db.number("SELECT COUNT(*) FROM commitq_payloads"), 1) << "that of the recent job, not of " << fat;
+    EXPECT_EQ(db.try_run("UPDATE commitq_jobs SET state='pending'"), 1142U) << "and not to change jobs";
 }
 
 TEST(Privileges, OfAMigratorSufficeToMigrate) {
