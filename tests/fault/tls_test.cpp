@@ -184,8 +184,9 @@ TEST(Tls, ConnectionsThatBreakUnderIt_AreReplacedAndNoJobIsLost) {
     EXPECT_EQ(database.violations(), "");
 }
 
-TEST(LocalFiles, AreNotSentToTheServer) {
-    Database database;
+TEST(LocalFiles, AreNotSentToAServerThatAsksForThem) {
+    const PrivateServer server{{"--local-infile=ON"}};
+    Database database{server.options()};
     database.look().run("CREATE TABLE lines_of_a_file (line TEXT)");
     for (const auto purpose : {mysql::Purpose::library, mysql::Purpose::handler}) {
         mysql::Session session{database.options(), purpose};
