@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -18,44 +19,37 @@
 namespace commitq::cli {
 namespace {
 
-/// A signal that would end the process while the terminal is silent.
-volatile std::sig_atomic_t caught = 0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): a handler's
-
-extern "C" void note_signal(int number) { caught = number; }
-
-/// Ends waiting for input instead of the process.
-class SignalsNoted {
+/// Holds back the signals that would end the process while the terminal is silent; they come at the end.
+class SignalsHeld {
 public:
-    SignalsNoted() {
-        struct sigaction note {};
-        note.sa_handler = note_signal;
-        sigset_t noted;
-        sigemptyset(&noted);
-        for (std::size_t i = 0; i < kNumbers.size(); ++i) {
-            sigaddset(&noted, kNumbers.at(i));
-            sigaction(kNumbers.at(i), &note, &before_.at(i));
+    SignalsHeld() {
+        sigset_t held;
+        sigemptyset(&held);
+        for (const int number : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) {
+            sigaddset(&held, number);
         }
-        sigprocmask(SIG_BLOCK, &noted, &mask_before_);  // they come in while waiting, not just before it
+        sigprocmask(SIG_BLOCK, &held, &before_);
+        descriptor_ = signalfd(-1, &held, SFD_CLOEXEC);
     }
-    SignalsNoted(const SignalsNoted&) = delete;
-    SignalsNoted& operator=(const SignalsNoted&) = delete;
-    ~SignalsNoted() {
-        for (std::size_t i = 0; i < kNumbers.size(); ++i) {
-            sigaction(kNumbers.at(i), &before_.at(i), nullptr);
-        }
-        sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+    SignalsHeld(const SignalsHeld&) = delete;
+    SignalsHeld& operator=(const SignalsHeld&) = delete;
+    ~SignalsHeld() {
+        close(descriptor_);
+        sigprocmask(SIG_SETMASK, &before_, nullptr);
     }
 
-    /// Waits for input. @returns false when a signal came instead.
-    [[nodiscard]] bool wait_for(int descriptor) const {
-        pollfd input{.fd = descriptor, .events = POLLIN, .revents = 0};
-        return ppoll(&input, 1, nullptr, &mask_before_) == 1;
+    /// Waits for input. Throws PasswordError when a signal comes.
+    void wait_for(int input) const {
+        std::array<pollfd, 2> either{
+            {{.fd = input, .events = POLLIN, .revents = 0}, {.fd = descriptor_, .events = POLLIN, .revents = 0}}};
+        if (poll(either.data(), either.size(), -1) < 0 || either[1].revents != 0) {
+            throw PasswordError{"interrupted"};
+        }
     }
 
 private:
-    static constexpr std::array kNumbers{SIGINT, SIGTERM, SIGQUIT, SIGHUP};
-    std::array<struct sigaction, kNumbers.size()> before_{};
-    sigset_t mask_before_{};
+    int descriptor_ = -1;
+    sigset_t before_{};
 };
 
 /// The process's terminal, whatever its standard input is. It doesn't echo.
@@ -79,13 +73,14 @@ public:
     void write(std::string_view text) const {
         [[maybe_unused]] const auto written = ::write(descriptor_, text.data(), text.size());
     }
-    /// A line, or what there is of it when a signal came.
-    [[nodiscard]] std::string read_line(const SignalsNoted& signals) const {
+    [[nodiscard]] std::string read_line(const SignalsHeld& signals) const {
         std::string line;
-        for (char c = 0; signals.wait_for(descriptor_) && ::read(descriptor_, &c, 1) == 1 && c != '\n';) {
-            line += c;
+        for (char c = 0;; line += c) {
+            signals.wait_for(descriptor_);
+            if (::read(descriptor_, &c, 1) != 1 || c == '\n') {
+                return line;
+            }
         }
-        return line;
     }
 
 private:
@@ -113,18 +108,11 @@ std::string read_password(const std::string& path) {
 }
 
 std::string ask_password() {
-    std::string password;
-    {
-        const SignalsNoted signals;
-        const SilentTerminal terminal;
-        terminal.write("Password: ");
-        password = terminal.read_line(signals);
-        terminal.write("\n");
-    }
-    if (caught != 0) {
-        std::raise(caught);  // as if it came now, when the terminal is as it was
-        throw PasswordError{"interrupted"};
-    }
+    const SignalsHeld signals;
+    const SilentTerminal terminal;
+    terminal.write("Password: ");
+    std::string password = terminal.read_line(signals);
+    terminal.write("\n");
     return password;
 }
 
