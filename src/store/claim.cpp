@@ -152,6 +152,7 @@ std::string better_sql(const Tables& tables, std::string_view queue, int priorit
 
 // Equality on queue, state and priority, and an order that ends in the unique id: the index gives the rows in order and
 // only the rows taken are locked. With `queue IN (...)` or without the priority the server sorts, and locks all.
+// Types are compared as bytes: as texts, `t` and `t ` are the same, and there is no handler for that one.
 std::string claim_select_sql(const Tables& tables, const Claimant& claimant, const ClaimRange& range) {
     return fmt::format(
         "SELECT id,type,attempt+1,{max_attempts},available_at,payload_id,payload_size,payload,headers,"
@@ -159,7 +160,8 @@ std::string claim_select_sql(const Tables& tables, const Claimant& claimant, con
         "better}"
         " FROM {jobs} FORCE INDEX (claim)"
         " WHERE queue={queue} AND state='pending' AND priority={priority}"
-        " AND available_at<=UTC_TIMESTAMP(6) AND available_at>=TIMESTAMP'{from}' AND type IN ({types}){not_these}"
+        " AND available_at<=UTC_TIMESTAMP(6) AND available_at>=TIMESTAMP'{from}' AND CAST(type AS BINARY) IN "
+        "({types}){not_these}"
         " ORDER BY available_at,id LIMIT {limit} FOR UPDATE SKIP LOCKED",
         fmt::arg("max_attempts", claimant.max_attempts), fmt::arg("epoch", kNever), fmt::arg("jobs", tables.jobs),
         fmt::arg("queue", name_literal(range.queue)), fmt::arg("priority", range.priority),

@@ -67,6 +67,7 @@ Worker::Worker(ConnectOptions connection, WorkerOptions options) {
     if (connection.database.empty()) {
         throw core::invalid("worker", "the connection names no database");
     }
+    core::check_schema_name("worker", connection.database);  // its statements name it
     impl_ = std::make_shared<Impl>(std::move(connection), std::move(options));
 }
 

@@ -5,10 +5,24 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
 #include <vector>
 
 namespace commitq::test {
 namespace {
+
+/// The statement of docs/operations.md that deletes finished jobs of the queue `orders`.
+std::string delete_statement() {
+    std::ifstream page{std::string{COMMITQ_SOURCE_DIR} + "/docs/operations.md"};
+    std::string statement;
+    for (std::string line; std::getline(page, line) && !statement.ends_with(";");) {
+        if (!statement.empty() || line.starts_with("DELETE ")) {
+            statement += " " + line;
+        }
+    }
+    return statement;
+}
 
 TEST(Privileges, OfAProducerSufficeToEnqueue) {
     Database database;
@@ -61,6 +75,27 @@ TEST(Privileges, OfAWorkerSufficeForAllThatItDoes) {
     EXPECT_EQ(recorder->error_text(), "");
     EXPECT_EQ(database.look().number("SELECT COUNT(*) FROM commitq_workers"), 0);
     EXPECT_EQ(database.violations(), "");
+}
+
+TEST(Privileges, OfAnAdminSufficeToLookAndToDeleteFinishedJobs) {
+    Database database;
+    const Account account{database, "a", grants_to("admin", database)};
+    Connection db{account.options()};
+    const auto ids = database.enqueue_many("orders", "t", 3);
+    const JobId fat = database.enqueue("orders", "t", kLongPayload);
+    const JobId recent = database.enqueue("orders", "t", kLongPayload);
+    database.look().run(
+        fmt::format("UPDATE commitq_jobs SET state='completed',attempt=1,finished_at=UTC_TIMESTAMP(6) - INTERVAL"
+                    " IF(id={},1,8) DAY WHERE id>{}",
+                    recent, ids.front()));
+    for (const char* table : {"jobs", "payloads", "jobs_view", "queues", "workers", "schema"}) {
+        EXPECT_EQ(db.try_run(fmt::format("SELECT * FROM commitq_{}", table)), 0U) << table;
+    }
+    db.run(delete_statement());
+    EXPECT_EQ(db.value("SELECT GROUP_CONCAT(id ORDER BY id) FROM commitq_jobs"),
+              fmt::format("{},{}", ids.front(), recent));
+    EXPECT_EQ(db.number("SELECT COUNT(*) FROM commitq_payloads"), 1) << "that of the recent job, not of " << fat;
+    EXPECT_EQ(db.try_run("UPDATE commitq_jobs SET state='pending'"), 1142U) << "and not to change jobs";
 }
 
 TEST(Privileges, OfAMigratorSufficeToMigrate) {

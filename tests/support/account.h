@@ -9,7 +9,7 @@
 
 namespace commitq::test {
 
-/// The GRANT statements of docs/operations.md for a role (`producer`, `worker`, `migrator`), on that database, as far
+/// The GRANT statements of docs/operations.md for a role (`producer`, `worker`, `admin`, `migrator`), on that database, as far
 /// as `TO`.
 std::vector<std::string> grants_to(std::string_view role, const Database& database);
 

@@ -111,15 +111,29 @@ std::string Child::read_line() {
             unread_.erase(0, end + 1);
             return line;
         }
-        std::array<char, 4096> bytes{};
+        if (!read_more()) {
+            return std::exchange(unread_, {});
+        }
+    }
+}
+
+std::string Child::read_all() {
+    while (read_more()) {
+    }
+    return std::exchange(unread_, {});
+}
+
+bool Child::read_more() {
+    std::array<char, 4096> bytes{};
+    for (;;) {
         const auto count = read(output_, bytes.data(), bytes.size());
         if (count < 0 && errno == EINTR) {
             continue;
         }
-        if (count <= 0) {
-            return std::exchange(unread_, {});
+        if (count > 0) {
+            unread_.append(bytes.data(), static_cast<std::size_t>(count));
         }
-        unread_.append(bytes.data(), static_cast<std::size_t>(count));
+        return count > 0;
     }
 }
 
