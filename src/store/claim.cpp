@@ -197,6 +197,7 @@ struct Selected {
     std::vector<std::uint64_t> payload_ids;
     std::string last_available_at;
     bool cut = false;
+    std::optional<int> better{};
 };
 
 Selected read_selected(mysql::Rows& rows, const ClaimRange& range) {
@@ -204,7 +205,8 @@ Selected read_selected(mysql::Rows& rows, const ClaimRange& range) {
     std::size_t bytes = 0;
     while (rows.next()) {
         if (!rows.is_null(11)) {
-            return {};  // there is a better priority
+            selected.better = rows.number<int>(11);
+            return selected;
         }
         const auto size = rows.number<std::size_t>(6);
         if (!selected.jobs.empty() && bytes + size > range.byte_budget) {
@@ -242,7 +244,7 @@ ClaimResult claim(mysql::Session& session, const Tables& tables, const Claimant&
     Selected selected = read_selected(replies.back().rows, range);
     if (selected.jobs.empty()) {
         session.rollback(kClaim);  // an open transaction would hold the table against DDL
-        return {};
+        return {.better = selected.better};
     }
     // Payloads are read before COMMIT: whatever fails, nothing has been claimed.
     const bool with_payloads = !selected.payload_ids.empty();

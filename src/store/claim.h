@@ -46,6 +46,9 @@ Claimant make_claimant(const core::Token& owner, std::chrono::microseconds lease
 /// `better`: the best priority with pending jobs, due or not, that is better than @p priority; NULL if there is none. A dive.
 std::string better_sql(const Tables& tables, std::string_view queue, int priority);
 
+/// `ClaimRange::from` for a place of which nothing is known.
+inline constexpr std::string_view kFromTheBeginning = "1970-01-01 00:00:00.000000";
+
 /// One claim: a queue, a priority, and where in it to begin.
 struct ClaimRange {
     std::string_view queue;
@@ -76,6 +79,7 @@ struct ClaimResult {
     std::vector<ClaimedJob> jobs{};
     std::string last_available_at{};  ///< Of the last job taken: where the next claim begins.
     bool more = false;                ///< The limit was reached: there may be more.
+    std::optional<int> better{};      ///< `only_if_best`: the better priority that has jobs; none was taken.
 };
 
 /// The server refuses to let this job be claimed; nothing was.

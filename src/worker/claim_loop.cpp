@@ -149,6 +149,9 @@ private:
         const auto sent = Clock::now();  // before the server sets the lease: the local deadline is the earlier one
         store::ClaimResult result = claim_from(engine_, session, target, wanted);
         plan_.claimed(target, result.last_available_at, result.more);
+        if (result.better) {
+            plan_.found_better(target, *result.better);
+        }
         if (result.jobs.empty()) {
             return false;
         }
@@ -178,7 +181,7 @@ private:
         if (const auto due = plan_.next_due()) {
             until = std::min(until, std::max(*due, Clock::now()));
         }
-        engine_.claim_pulse.waits_for("work");
+        engine_.claim_pulse.waits_for(look_owed_ ? "its next look" : "work");
         woken_ = engine_.board.wait_idle(until);
     }
 

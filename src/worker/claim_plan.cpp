@@ -90,6 +90,15 @@ std::optional<ClaimPlan::Target> ClaimPlan::likely() const {
     return last_;
 }
 
+void ClaimPlan::found_better(const Target& target, int priority) {
+    Place& place = queues_[target.queue][static_cast<std::size_t>(priority)];
+    place.due = true;
+    place.pending = true;
+    if (place.from.empty()) {
+        place.from = store::kFromTheBeginning;
+    }
+}
+
 void ClaimPlan::claimed(const Target& target, const std::string& last_available_at, bool more) {
     Place& place = queues_[target.queue][static_cast<std::size_t>(target.priority)];
     place.due = more;

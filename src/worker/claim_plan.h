@@ -52,6 +52,9 @@ public:
     /// Takes in what a claim there gave.
     void claimed(const Target& target, const std::string& last_available_at, bool more);
 
+    /// Takes in that a claim found a better priority to have jobs, due or not: that is the place to claim from next.
+    void found_better(const Target& target, int priority);
+
     /// When the next known job that isn't due yet becomes due, as of the last look, and a look is allowed that finds it;
     /// nothing if none is known.
     [[nodiscard]] std::optional<core::Clock::time_point> next_due() const;

@@ -38,6 +38,12 @@ void Report::ratio(const std::string& name, const std::string& above, const std:
 
 int Options::rows(int full) const { return std::max(100, static_cast<int>(full * scale)); }
 
+Options Options::with_more_rounds() const {
+    Options more = *this;
+    more.rounds *= 3;
+    return more;
+}
+
 void progress(std::string_view text) {
     if (isatty(STDERR_FILENO) != 0) {
         fmt::print(stderr, "\r\033[K{}", text);

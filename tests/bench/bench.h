@@ -44,6 +44,8 @@ struct Options {
     bool json = false;
     double scale = 1.0;  ///< Of all row counts: a smoke run takes a hundredth.
     [[nodiscard]] int rows(int full) const;
+    /// For a ratio of sides that take a second: each strays by a tenth, and the median of three times as many is steady.
+    [[nodiscard]] Options with_more_rounds() const;
 };
 
 /// Says what is going on, on a terminal only.

@@ -63,7 +63,8 @@ void by_hand(MYSQL* db, int jobs) {
 
 }  // namespace
 
-Report enqueue(const Options& options) {
+Report enqueue(const Options& asked) {
+    const Options options = asked.with_more_rounds();
     Report report{.bench = "enqueue", .rounds = options.rounds};
     const Queue queue{"q"};
     const std::string payload(kPayload, 'x');

@@ -49,6 +49,12 @@ protected:
         EXPECT_EQ(database.violations(), "");
     }
     static Outcome done(JobContext&) { return Outcome::done(); }
+    /// Whether its last claim found nothing, and it waits for a wake or its poll.
+    static bool is_idle(const Worker& worker) {
+        const auto loops = worker.health().loops;
+        return std::any_of(loops.begin(), loops.end(),
+                           [](const LoopHealth& loop) { return loop.name == "claim" && loop.waits_for == "work"; });
+    }
 
     Database database;
     std::shared_ptr<Recorder> recorder = std::make_shared<Recorder>();
@@ -225,6 +231,8 @@ TEST_F(WorkerQueue, AfterAWakeABetterPriorityGoesFirstToo) {
     const auto worker = one_by_one({"q"}, {.poll_min = 24h, .poll_max = 24h});
     worker->start();
     const auto announce = [&](const std::vector<int>& jobs) {
+        // Else they could be committed while the worker, on its way from the best priority on, is past theirs.
+        ASSERT_TRUE(eventually([&] { return is_idle(*worker); }));
         const std::size_t before = ran();
         Connection db = database.connect();
         db.run("START TRANSACTION");

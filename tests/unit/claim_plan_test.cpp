@@ -89,6 +89,23 @@ TEST(ClaimPlan, OnlyALookCanTellWhereABetterPriorityOrQueueMayHaveJobs) {
     EXPECT_EQ(likely(strict), "none") << "the first queue comes first";
 }
 
+// While looks are slow, one after each wake would be too many, and the better priority must not wait for the next.
+TEST(ClaimPlan, ABetterPriorityThatAClaimFoundIsNext) {
+    ClaimPlan plan{1, QueueOrder::round_robin};
+    looked(plan, {due(0, 5, "t5")});
+    claim(plan, "t6", false);
+    plan.found_better(plan.likely().value(), 3);
+    plan.assume();
+    EXPECT_EQ(next(plan), "0/3/1970-01-01 00:00:00.000000") << "nothing is known of it";
+    EXPECT_EQ(likely(plan), "none") << "what is there may be scheduled for later: each wake would find it again";
+    claim(plan, "t7", true);
+    EXPECT_EQ(next(plan), "0/3/t7");
+    claim(plan, "", false);
+    EXPECT_EQ(next(plan), "0/5/t6");
+    plan.found_better(plan.next().value(), 3);
+    EXPECT_EQ(next(plan), "0/3/t7") << "the hint stays";
+}
+
 TEST(ClaimPlan, RoundRobinTakesABatchFromEachQueueInTurn) {
     ClaimPlan plan{3, QueueOrder::round_robin};
     looked(plan, {due(0, 5), due(1, 5), due(2, 5)});
