@@ -252,6 +252,16 @@ protected:
                                          store::token_literal(core::make_token()), ids.back()),
                              kTest);
     }
+    store::ClaimResult claim(mysql::Session& session) {
+        const std::vector<std::pair<std::string, int>> types{{"t", 5}};
+        return store::claim(session, tables, store::make_claimant(owner, 1h, types),
+                            {.queue = queue,
+                             .priority = 5,
+                             .from = store::kFromTheBeginning,
+                             .limit = 10,
+                             .byte_budget = 1'000'000,
+                             .not_these = {}});
+    }
     /// Of the first @p count jobs.
     void change(const std::string& assignments, std::size_t count) {
         hands.direct.execute(fmt::format("UPDATE commitq_jobs SET {} WHERE id IN ({})", assignments,
@@ -347,14 +357,7 @@ public:
 
 protected:
     void run(mysql::Session& session) override {
-        const std::vector<std::pair<std::string, int>> types{{"t", 5}};
-        const store::ClaimResult result = store::claim(session, tables, store::make_claimant(owner, 1h, types),
-                                                       {.queue = queue,
-                                                        .priority = 5,
-                                                        .from = "1970-01-01 00:00:00.000000",
-                                                        .limit = 10,
-                                                        .byte_budget = 1'000'000,
-                                                        .not_these = {}});
+        const store::ClaimResult result = claim(session);
         ASSERT_EQ(result.jobs.size(), ids.size());
         EXPECT_EQ(result.jobs.front().payload, "short");
         EXPECT_EQ(result.jobs.back().payload, kLongPayload);
@@ -382,15 +385,7 @@ protected:
     void run(mysql::Session& session) override {
         const std::vector<store::Due> due = store::look(session, tables, std::vector<std::string>{queue});
         ASSERT_EQ(due.size(), 1U);
-        const std::vector<std::pair<std::string, int>> types{{"t", 5}};
-        const store::ClaimResult result = store::claim(session, tables, store::make_claimant(owner, 1h, types),
-                                                       {.queue = queue,
-                                                        .priority = 5,
-                                                        .from = "1970-01-01 00:00:00.000000",
-                                                        .limit = 10,
-                                                        .byte_budget = 1'000'000,
-                                                        .not_these = {}});
-        EXPECT_TRUE(result.jobs.empty());
+        EXPECT_TRUE(claim(session).jobs.empty());
     }
 };
 

@@ -21,7 +21,7 @@ protected:
     store::ClaimRange range(int limit) const {
         return {.queue = "q",
                 .priority = 5,
-                .from = "1970-01-01 00:00:00.000000",
+                .from = store::kFromTheBeginning,
                 .limit = limit,
                 .byte_budget = std::size_t{1} << 30U,
                 .not_these = {}};
