@@ -40,13 +40,15 @@ using Connection = std::unique_ptr<MYSQL, Close>;
 /// The client libraries agree on everything that the examples use, except for how TLS is asked for.
 inline void set_tls(MYSQL* db, const commitq::ConnectOptions& options) {
     using commitq::TlsMode;
-    if (!options.tls_ca.empty()) {
+    if (options.tls >= TlsMode::verify_ca) {
         mysql_options(db, MYSQL_OPT_SSL_CA, options.tls_ca.c_str());
     }
 #if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
-    const char enforce = options.tls >= TlsMode::required ? 1 : 0;
+    // Only "if the server offers it", in spite of the name: see `connect`.
+    const char use =
+        options.tls == TlsMode::off || (options.tls == TlsMode::preferred && !options.socket.empty()) ? 0 : 1;
     const char verify = options.tls >= TlsMode::verify_ca ? 1 : 0;
-    mysql_options(db, MYSQL_OPT_SSL_ENFORCE, &enforce);
+    mysql_options(db, MYSQL_OPT_SSL_ENFORCE, &use);
     mysql_options(db, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
 #else
     constexpr mysql_ssl_mode kModes[] = {SSL_MODE_DISABLED, SSL_MODE_PREFERRED, SSL_MODE_REQUIRED, SSL_MODE_VERIFY_CA,
@@ -81,6 +83,9 @@ inline Connection connect(const commitq::ConnectOptions& options) {
                            options.password.c_str(), options.database.empty() ? nullptr : options.database.c_str(),
                            options.port, by_socket ? options.socket.c_str() : nullptr, 0) == nullptr) {
         throw SqlError{db.get()};
+    }
+    if (options.tls >= commitq::TlsMode::required && mysql_get_ssl_cipher(db.get()) == nullptr) {
+        throw std::runtime_error{"the server offers no TLS"};
     }
     return db;
 }

@@ -15,14 +15,19 @@
 
 namespace commitq {
 
-/// How a connection uses TLS; the names are those of the MySQL clients.
+/// How a connection uses TLS; the names are those of the MySQL clients. `required` and the two after it give `tls_failed`
+/// where they can't be had, and never a connection without TLS. With MariaDB Connector/C, `verify_ca` checks the name too:
+/// that library checks both or none. Of a unix socket, it may be that it has no TLS, which those three refuse then.
 enum class TlsMode {
     off,              ///< Never.
-    preferred,        ///< If the server offers it, without checking who it is. The default.
+    preferred,        ///< If the server offers it, without checking who it is; not on a unix socket. The default.
     required,         ///< Or fail; without checking who the server is.
     verify_ca,        ///< Or fail; the certificate must come from `tls_ca`.
     verify_identity,  ///< As `verify_ca`, and the certificate must name `host`.
 };
+
+/// The name of @p mode as it stands in a URL, such as `verify-ca`.
+COMMITQ_EXPORT std::string_view to_string(TlsMode mode) noexcept;
 
 /// Where the server is and how to talk to it. A plain value.
 struct COMMITQ_EXPORT ConnectOptions {
@@ -33,7 +38,7 @@ struct COMMITQ_EXPORT ConnectOptions {
     std::string password{};                            ///< Never logged, never part of a message.
     std::string database{};                            ///< The schema that holds the commitq tables.
     TlsMode tls = TlsMode::preferred;                  ///< See `TlsMode`.
-    std::string tls_ca{};                              ///< Path of a PEM file with the certificate authority.
+    std::string tls_ca{};                              ///< PEM file of the authority, for the modes that verify.
     std::string charset = "utf8mb4";                   ///< Character set of the connection.
     std::chrono::milliseconds connect_timeout{5'000};  ///< 1 s to 1 h, in whole seconds (rounded up). Default 5 s.
     std::chrono::milliseconds read_timeout{30'000};    ///< Longest wait for a reply; 1 s to 1 h. Default 30 s.

@@ -34,6 +34,7 @@ enum class Errc {
     commit_in_doubt,     ///< The connection broke while COMMIT was under way: it may or may not have happened.
     read_only,           ///< 1290, 1792, 1836: the server takes no writes (after a failover, for example).
     access_denied,       ///< Wrong user, password or privileges.
+    tls_failed,          ///< No connection with the TLS that `ConnectOptions::tls`, or the server, asks for.
     schema_missing,      ///< The tables are not there: run `commitq migrate`.
     schema_too_old,      ///< The tables are older than this library: run `commitq migrate`.
     schema_too_new,      ///< The tables are newer than this library: upgrade the library.

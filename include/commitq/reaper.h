@@ -55,7 +55,7 @@ public:
     ~Reaper();
 
     /// Connects, checks the schema, and starts the thread.
-    /// @throws Error `wrong_state` when started, `schema_*`, `connection_lost`, `access_denied`.
+    /// @throws Error `wrong_state` when started, `schema_*`, `connection_lost`, `access_denied`, `tls_failed`.
     void start();
 
     /// Ends the thread; a pass under way ends after its current batch. Never throws.

@@ -28,6 +28,8 @@ public:
     [[nodiscard]] int version() const;
 
     /// Creates or upgrades the tables. May be run again, by several processes at once, and after a crash halfway.
+    /// Waits up to an hour for each statement, whatever `ConnectOptions::read_timeout` says: a change of a large table
+    /// takes its time.
     /// @returns the number of migrations applied.
     /// @throws Error `schema_too_new`, `lock_timeout` when another process migrates for over a minute,
     ///         `access_denied`, and what the server gives.

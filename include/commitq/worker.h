@@ -123,7 +123,7 @@ public:
 
     /// Connects, checks that the server honours SKIP LOCKED and that the schema fits, and starts the threads.
     /// @throws Error `invalid_argument` without handlers, `wrong_state` when already started, `schema_*`,
-    ///         `unsupported_server`, `access_denied`, `connection_lost`. Then nothing runs.
+    ///         `unsupported_server`, `access_denied`, `tls_failed`, `connection_lost`. Then nothing runs.
     void start();
 
     /// Starts a claim at once. Thread-safe, never throws.

@@ -37,6 +37,15 @@ void check_address(const ConnectOptions& options) {
     core::check_range(kOperation, "port", options.port, 1, 65'535);
 }
 
+void check_authority(const ConnectOptions& options) {
+    const bool verifies = options.tls == TlsMode::verify_ca || options.tls == TlsMode::verify_identity;
+    if (verifies && options.tls_ca.empty())
+        throw core::invalid(kOperation, "tls_ca must be set, for tls is to verify the server");
+    // Who names an authority wants the server checked, and these two don't.
+    if (!verifies && options.tls != TlsMode::off && !options.tls_ca.empty())
+        throw core::invalid(kOperation, "tls_ca is for tls=verify-ca and tls=verify-identity; no other mode verifies");
+}
+
 }  // namespace
 
 void ConnectOptions::validate() const {
@@ -46,8 +55,7 @@ void ConnectOptions::validate() const {
     check_no_zero_byte("database", database);
     check_no_zero_byte("tls_ca", tls_ca);
     check_address(*this);
-    if ((tls == TlsMode::verify_ca || tls == TlsMode::verify_identity) && tls_ca.empty())
-        throw core::invalid(kOperation, "tls_ca must be set, for tls is to verify the server");
+    check_authority(*this);
     if (charset.empty() || !std::all_of(charset.begin(), charset.end(), is_charset_character))
         throw core::invalid(kOperation, "charset must be the name of a character set, such as utf8mb4");
     check_timeout("connect_timeout", connect_timeout);

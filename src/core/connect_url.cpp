@@ -179,10 +179,8 @@ std::string parameters_text(const ConnectOptions& options) {
     const auto add = [&text](std::string_view name, std::string_view value) {
         text += fmt::format("{}{}={}", text.empty() ? '?' : '&', name, encode(value, "/"));
     };
-    const auto mode =
-        std::find_if(kTlsModes.begin(), kTlsModes.end(), [&](auto& known) { return known.second == options.tls; });
     if (!options.socket.empty()) add("socket", options.socket);
-    if (options.tls != defaults.tls && mode != kTlsModes.end()) add("tls", mode->first);
+    if (options.tls != defaults.tls) add("tls", to_string(options.tls));
     if (!options.tls_ca.empty()) add("ca", options.tls_ca);
     if (options.charset != defaults.charset) add("charset", options.charset);
     const auto add_timeout = [&](std::string_view name, milliseconds value, milliseconds usual) {
@@ -227,6 +225,12 @@ ConnectOptions ConnectOptions::from_url(std::string_view url) {
     read_parameters(options, url);
     options.validate();
     return options;
+}
+
+std::string_view to_string(TlsMode mode) noexcept {
+    const auto known =
+        std::find_if(kTlsModes.begin(), kTlsModes.end(), [&](const auto& entry) { return entry.second == mode; });
+    return known == kTlsModes.end() ? "unknown" : known->first;
 }
 
 std::string ConnectOptions::describe() const {

@@ -47,6 +47,8 @@ std::string_view to_string(Errc code) noexcept {
             return "read_only";
         case access_denied:
             return "access_denied";
+        case tls_failed:
+            return "tls_failed";
         case schema_missing:
             return "schema_missing";
         case schema_too_old:

@@ -41,10 +41,13 @@ public:
         return health;
     }
 
-    /// In a loop's thread, from its beginning to its end.
+    /// From before a loop's thread is made to its end: a loop that is only about to run is not dead.
     class Alive {
     public:
-        explicit Alive(Pulse& pulse) noexcept : pulse_{pulse} { pulse_.alive_ = true; }
+        explicit Alive(Pulse& pulse) noexcept : pulse_{pulse} {
+            pulse_.waits_for("its thread");
+            pulse_.alive_ = true;
+        }
         Alive(const Alive&) = delete;
         Alive& operator=(const Alive&) = delete;
         ~Alive() {

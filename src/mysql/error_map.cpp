@@ -72,33 +72,56 @@ Meaning meaning_of(unsigned server_errno) noexcept {
     }
 }
 
-namespace {
+Meaning connect_meaning_of(unsigned server_errno) noexcept {
+    switch (server_errno) {
+        case CR_SSL_CONNECTION_ERROR:
+        case 3159:  // ER_SECURE_TRANSPORT_REQUIRED
+            return {Errc::tls_failed, Repeat::never, TransactionState::none};
+        case 2059:  // CR_AUTH_PLUGIN_CANNOT_LOAD
+        case 2061:  // CR_AUTH_PLUGIN_ERR
+            return {Errc::access_denied, Repeat::never, TransactionState::none};
+        default: {
+            Meaning meaning = meaning_of(server_errno);
+            meaning.transaction = TransactionState::none;
+            return meaning;
+        }
+    }
+}
 
-/// Server messages that quote values or statement text, which may be a payload: messages are logged.
-bool quotes_values(unsigned server_errno) noexcept {
+bool quotes_values(unsigned server_errno, std::string_view sqlstate) noexcept {
     switch (server_errno) {
         case 1062:  // ER_DUP_ENTRY
         case 1064:  // ER_PARSE_ERROR
         case 1292:  // ER_TRUNCATED_WRONG_VALUE
+        case 1300:  // ER_INVALID_CHARACTER_STRING
         case 1366:  // ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
         case 1367:  // ER_ILLEGAL_VALUE_FOR_TYPE
         case 1411:  // ER_WRONG_VALUE_FOR_TYPE
+        case 1470:  // ER_WRONG_STRING_LENGTH
         case 1525:  // ER_WRONG_VALUE
+        case 1526:  // ER_NO_PARTITION_FOR_GIVEN_VALUE
+        case 1586:  // ER_DUP_ENTRY_WITH_KEY_NAME
+        case 1643:  // ER_SIGNAL_NOT_FOUND: a trigger's own words, as with the next one
+        case 1644:  // ER_SIGNAL_EXCEPTION
         case 1690:  // ER_DATA_OUT_OF_RANGE
+        case 1761:  // ER_FOREIGN_DUPLICATE_KEY_WITH_CHILD_INFO
+        case 1762:  // ER_FOREIGN_DUPLICATE_KEY_WITHOUT_CHILD_INFO
+        case 1918:  // ER_BAD_DATA of MariaDB
+        case 3854:  // ER_CANNOT_CONVERT_STRING
             return true;
         default:
-            return false;
+            return sqlstate == "45000";  // what triggers signal, under any number
     }
 }
-
-}  // namespace
 
 Error error_of(MYSQL* client, std::string_view operation) {
     const unsigned number = mysql_errno(client);
     const Meaning meaning = meaning_of(number);
     return Error{{.code = meaning.code,
                   .operation = std::string{operation},
-                  .message = quotes_values(number) ? "the server refused the statement" : mysql_error(client),
+                  .message = quotes_values(number, mysql_sqlstate(client))
+                                 ? "the server refused the statement; its text is left out, as it may quote values"
+                                 : mysql_error(client),
                   .server_errno = number,
                   .sqlstate = mysql_sqlstate(client),
                   .repeat = meaning.repeat,
@@ -107,7 +130,7 @@ Error error_of(MYSQL* client, std::string_view operation) {
 
 bool needs_reconnect(const Error& error) noexcept {
     return error.repeat() == Repeat::reconnect || error.code() == Errc::commit_in_doubt ||
-           error.transaction() == TransactionState::lost;
+           error.code() == Errc::tls_failed || error.transaction() == TransactionState::lost;
 }
 
 bool is_refusal(const Error& error) noexcept { return error.code() == Errc::server && error.repeat() == Repeat::never; }

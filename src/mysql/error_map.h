@@ -15,6 +15,12 @@ struct Meaning {
     TransactionState transaction;
 };
 Meaning meaning_of(unsigned server_errno) noexcept;
+/// The same of an error in connecting. No transaction is concerned; and what a person has to mend, such as a certificate that
+/// doesn't hold, comes with client errors that on an open connection only mean that it broke.
+Meaning connect_meaning_of(unsigned server_errno) noexcept;
+
+/// True for errors whose text, as the server words it, quotes values or the statement, which may be a payload.
+bool quotes_values(unsigned server_errno, std::string_view sqlstate) noexcept;
 
 /// The error that @p client has now.
 Error error_of(MYSQL* client, std::string_view operation);

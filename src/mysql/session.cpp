@@ -1,10 +1,15 @@
 #include <core/signals.h>
+#include <fmt/format.h>
 #include <mysql/error_map.h>
 #include <mysql/session.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <string>
+#include <system_error>
+#include <utility>
 
 namespace commitq::mysql {
 namespace {
@@ -22,21 +27,45 @@ unsigned whole_seconds(std::chrono::milliseconds time) {
 
 const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
+bool verifies(TlsMode mode) { return mode == TlsMode::verify_ca || mode == TlsMode::verify_identity; }
+
+Error tls_failed(TlsMode mode, std::string_view reason, unsigned server_errno = 0, const char* sqlstate = "") {
+    return Error{{.code = Errc::tls_failed,
+                  .operation = std::string{kConnect},
+                  .message = fmt::format("no connection with tls={}: {}", to_string(mode), reason),
+                  .server_errno = server_errno,
+                  .sqlstate = sqlstate,
+                  .transaction = TransactionState::none}};
+}
+
+/// The client libraries say no more of a missing file than that a certificate doesn't hold, or less.
+void check_authority_file(const ConnectOptions& options) {
+    if (!verifies(options.tls)) {
+        return;
+    }
+    if (std::FILE* file = std::fopen(options.tls_ca.c_str(), "re")) {
+        std::fclose(file);
+        return;
+    }
+    throw tls_failed(options.tls, fmt::format("the file of tls_ca, {}, can't be read: {}", options.tls_ca,
+                                              std::generic_category().message(errno)));
+}
+
 #if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
 
 void set_tls(MYSQL* client, const ConnectOptions& options) {
-    const my_bool on = 1;
-    const my_bool off = 0;
-    if (options.tls == TlsMode::off) {
-        mysql_optionsv(client, MYSQL_OPT_SSL_ENFORCE, &off);
-        return;
+    // On a unix socket `preferred` is none, as in libmysqlclient. ENFORCE, whatever its name says, means no more than to use
+    // TLS if the server offers it: `check_encrypted` looks whether it did.
+    const bool preferred_here = options.tls == TlsMode::preferred && options.socket.empty();
+    const my_bool use = preferred_here || options.tls > TlsMode::preferred ? 1 : 0;
+    // It checks the authority and the name, or nothing: `verify_ca` becomes the stricter `verify_identity`. Without `tls_ca`
+    // it would trust what the system trusts. Since 3.4 it is on unless it is turned off, and takes TLS to be a must then.
+    const my_bool verify = verifies(options.tls) ? 1 : 0;
+    mysql_optionsv(client, MYSQL_OPT_SSL_ENFORCE, &use);
+    mysql_optionsv(client, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
+    if (verify != 0) {
+        mysql_optionsv(client, MYSQL_OPT_SSL_CA, options.tls_ca.c_str());
     }
-    // Connector/C takes any TLS option as "use it if the server offers it"; ENFORCE makes it a must.
-    mysql_ssl_set(client, nullptr, nullptr, or_null(options.tls_ca), nullptr, nullptr);
-    mysql_optionsv(client, MYSQL_OPT_SSL_ENFORCE, options.tls == TlsMode::preferred ? &off : &on);
-    const bool verify = options.tls == TlsMode::verify_ca || options.tls == TlsMode::verify_identity;
-    // Connector/C always checks the name together with the authority, so verify_ca is the stricter verify_identity.
-    mysql_optionsv(client, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, verify ? &on : &off);
 }
 
 int socket_of(MYSQL* client) { return static_cast<int>(mysql_get_socket(client)); }
@@ -60,7 +89,7 @@ void set_tls(MYSQL* client, const ConnectOptions& options) {
         return static_cast<unsigned>(SSL_MODE_PREFERRED);
     }();
     mysql_options(client, MYSQL_OPT_SSL_MODE, &mode);
-    if (!options.tls_ca.empty()) {
+    if (verifies(options.tls)) {
         mysql_options(client, MYSQL_OPT_SSL_CA, options.tls_ca.c_str());
     }
     // caching_sha2_password without TLS: the password goes encrypted with the server's key, as Connector/C does it.
@@ -72,12 +101,37 @@ int socket_of(MYSQL* client) { return static_cast<int>(client->net.fd); }
 
 #endif
 
+/// Connector/C falls back to a connection without TLS. What went over it is the login, and nothing else.
+void check_encrypted(MYSQL* client, const ConnectOptions& options) {
+    if (options.tls > TlsMode::preferred && mysql_get_ssl_cipher(client) == nullptr) {
+        throw tls_failed(options.tls, options.socket.empty()
+                                          ? "the server offers no TLS"
+                                          : "this client library uses no TLS on a unix socket, or the"
+                                            " server offers none");
+    }
+}
+
+/// What @p client says of a connection that could not be made.
+Error connect_error(MYSQL* client, const ConnectOptions& options) {
+    const unsigned number = mysql_errno(client);
+    const Meaning meaning = connect_meaning_of(number);
+    if (meaning.code == Errc::tls_failed) {
+        return tls_failed(options.tls, mysql_error(client), number, mysql_sqlstate(client));
+    }
+    Error::Parts parts = error_of(client, kConnect).parts();
+    parts.code = meaning.code;
+    parts.repeat = meaning.repeat;
+    parts.transaction = meaning.transaction;
+    return Error{std::move(parts)};
+}
+
 /// Settings of the library's own sessions, whatever the server's defaults are. Lock waits are short, so that no loop
-/// stands still for long; what waits is run again.
+/// stands still for long; what waits is run again. Results come as they are stored, as not every `ConnectOptions::charset` has
+/// all of ASCII: a name would come with another character in it.
 constexpr std::string_view kLibrarySession =
     "SET SESSION autocommit = 1, SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION time_zone = '+00:00',"
     " SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 5, SESSION sql_safe_updates = 0,"
-    " SESSION completion_type = 'NO_CHAIN';"
+    " SESSION completion_type = 'NO_CHAIN', SESSION character_set_results = NULL;"
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
 }  // namespace
@@ -91,15 +145,16 @@ Session::Session(const ConnectOptions& options, Purpose purpose) : client_{mysql
                      .transaction = TransactionState::none}};
     }
     const Undisturbed undisturbed;
+    check_authority_file(options);
     configure(options);
     const bool by_socket = !options.socket.empty();
     const unsigned long flags = purpose == Purpose::library ? CLIENT_MULTI_STATEMENTS : 0;
     if (!mysql_real_connect(client_.get(), by_socket ? nullptr : options.host.c_str(), options.user.c_str(),
                             options.password.c_str(), or_null(options.database), by_socket ? 0 : options.port,
                             or_null(options.socket), flags)) {
-        rethrow_with(error_of(client_.get(), kConnect), TransactionState::none,
-                     meaning_of(mysql_errno(client_.get())).repeat);
+        throw connect_error(client_.get(), options);
     }
+    check_encrypted(client_.get(), options);
     {
         const std::scoped_lock lock{closing_};
         socket_ = socket_of(client_.get());
@@ -139,6 +194,9 @@ void Session::configure(const ConnectOptions& options) {
     mysql_options(client, MYSQL_SET_CHARSET_NAME, options.charset.c_str());
     const unsigned protocol = options.socket.empty() ? MYSQL_PROTOCOL_TCP : MYSQL_PROTOCOL_SOCKET;
     mysql_options(client, MYSQL_OPT_PROTOCOL, &protocol);
+    // Else a server, or what poses as one, could ask for any file that this process can read.
+    const unsigned local_files = 0;
+    mysql_options(client, MYSQL_OPT_LOCAL_INFILE, &local_files);
     set_tls(client, options);
 }
 

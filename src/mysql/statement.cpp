@@ -5,11 +5,14 @@ namespace commitq::mysql {
 namespace {
 
 Reply read_reply(MYSQL* client, std::string_view operation) {
-    if (MYSQL_RES* result = mysql_store_result(client)) {
-        return {.rows = Rows{result}};
-    }
+    // Asked first: when the connection breaks among the rows, Connector/C forgets that there were to be any, and the
+    // reply would look like that of a statement without rows.
     if (mysql_field_count(client) != 0) {
-        throw error_of(client, operation);
+        MYSQL_RES* result = mysql_store_result(client);
+        if (result == nullptr) {
+            throw error_of(client, operation);
+        }
+        return {.rows = Rows{result}};
     }
     return {.affected = mysql_affected_rows(client), .insert_id = mysql_insert_id(client)};
 }

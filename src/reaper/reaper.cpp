@@ -147,7 +147,6 @@ void Reaper::Impl::round() {
 
 void Reaper::Impl::loop() noexcept {
     const mysql::ThreadScope thread;
-    const core::Pulse::Alive alive{pulse};
     core::Random random;
     core::Backoff backoff{100ms, 5s};
     const auto failed = [&](const Error& error) {
@@ -247,7 +246,11 @@ void Reaper::start() {
     impl_->used_by = getpid();
     const mysql::ThreadScope thread;
     store::check_version(impl_->link.session().client(), impl_->tables, Schema::kVersion, "reaper start");
-    impl_->threads.spawn("commitq-reap", [impl = impl_] { impl->loop(); });
+    impl_->threads.spawn("commitq-reap",
+                         [impl = impl_, alive = std::make_shared<const core::Pulse::Alive>(impl_->pulse)]() mutable {
+                             impl->loop();
+                             alive.reset();
+                         });
     impl_->started = true;
 }
 

@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::string_view kMigrate = "migrate";
 
-mysql::Session connect(ConnectOptions options) {
+ConnectOptions for_ddl(ConnectOptions options) {
     options.read_timeout = std::chrono::hours{1};  // an ALTER of a large table takes its time
-    return mysql::Session{options, mysql::Purpose::library};
+    return options;
 }
 
 /// The server's named lock for migrating one prefix of one schema. Ends with its connection at the latest.
@@ -74,13 +74,13 @@ Schema::Schema(ConnectOptions connection, std::string prefix)
 
 int Schema::version() const {
     const mysql::ThreadScope thread;
-    const mysql::Session session = connect(connection_);
+    const mysql::Session session{connection_, mysql::Purpose::library};
     return store::read_version(session.client(), store::Tables{prefix_}, kMigrate);
 }
 
 int Schema::migrate() const {
     const mysql::ThreadScope thread;
-    mysql::Session session = connect(connection_);
+    mysql::Session session{for_ddl(connection_), mysql::Purpose::library};
     session.execute("SET SESSION lock_wait_timeout = 60", kMigrate);
     const MigrationLock lock{session, prefix_};
     const store::Tables tables{prefix_};
@@ -112,7 +112,7 @@ std::vector<std::string> Schema::pending() const {
 
 void Schema::check() const {
     const mysql::ThreadScope thread;
-    const mysql::Session session = connect(connection_);
+    const mysql::Session session{connection_, mysql::Purpose::library};
     store::check_version(session.client(), store::Tables{prefix_}, kVersion, "check");
 }
 

@@ -54,6 +54,7 @@ std::vector<Statement> catalogue(const Tables& tables) {
         {"look_queues", look_queues_sql(tables, queues)},
         {"claim_select", claim_select_sql(tables, claimant, range)},
         {"claim_update", claim_update_sql(tables, claimant, ids)},
+        {"better", better_sql(tables, "q", 5)},
         {"read_payloads", read_payloads_sql(tables, ids)},
         {"renew_select", renew_select_sql(tables, owner, ids)},
         {"renew_update", renew_update_sql(tables, owner, ids, 30s)},
@@ -75,7 +76,7 @@ std::vector<Statement> catalogue(const Tables& tables) {
         {"list_queues", list_queues_sql(tables)},
         {"read_version", read_version_sql(tables)},
         {"record_version", record_version_sql(tables, 1)},
-        {"probe", probe_sql(tables, true)},
+        {"probe", probe_sql(tables)},
     };
 }
 

@@ -144,21 +144,31 @@ Claimant make_claimant(const core::Token& owner, std::chrono::microseconds lease
             .max_attempts = fmt::format("CASE WHEN max_attempts>0 THEN max_attempts{} END", cases)};
 }
 
+std::string better_sql(const Tables& tables, std::string_view queue, int priority) {
+    return fmt::format(
+        "SELECT MIN(priority) FROM {} FORCE INDEX (claim) WHERE queue={} AND state='pending' AND priority<{}",
+        tables.jobs, name_literal(queue), priority);
+}
+
 // Equality on queue, state and priority, and an order that ends in the unique id: the index gives the rows in order and
 // only the rows taken are locked. With `queue IN (...)` or without the priority the server sorts, and locks all.
+// Types are compared as bytes: as texts, `t` and `t ` are the same, and there is no handler for that one.
 std::string claim_select_sql(const Tables& tables, const Claimant& claimant, const ClaimRange& range) {
     return fmt::format(
         "SELECT id,type,attempt+1,{max_attempts},available_at,payload_id,payload_size,payload,headers,"
-        "TIMESTAMPDIFF(MICROSECOND,{epoch},created_at),TIMESTAMPDIFF(MICROSECOND,available_at,UTC_TIMESTAMP(6))"
+        "TIMESTAMPDIFF(MICROSECOND,{epoch},created_at),TIMESTAMPDIFF(MICROSECOND,available_at,UTC_TIMESTAMP(6)),{"
+        "better}"
         " FROM {jobs} FORCE INDEX (claim)"
         " WHERE queue={queue} AND state='pending' AND priority={priority}"
-        " AND available_at<=UTC_TIMESTAMP(6) AND available_at>=TIMESTAMP'{from}' AND type IN ({types}){not_these}"
+        " AND available_at<=UTC_TIMESTAMP(6) AND available_at>=TIMESTAMP'{from}' AND CAST(type AS BINARY) IN "
+        "({types}){not_these}"
         " ORDER BY available_at,id LIMIT {limit} FOR UPDATE SKIP LOCKED",
         fmt::arg("max_attempts", claimant.max_attempts), fmt::arg("epoch", kNever), fmt::arg("jobs", tables.jobs),
         fmt::arg("queue", name_literal(range.queue)), fmt::arg("priority", range.priority),
         fmt::arg("from", range.from), fmt::arg("types", claimant.known_types),
         fmt::arg("not_these", range.not_these.empty() ? std::string{}
                                                       : fmt::format(" AND id NOT IN ({})", id_list(range.not_these))),
+        fmt::arg("better", range.only_if_best ? "(" + better_sql(tables, range.queue, range.priority) + ")" : "NULL"),
         fmt::arg("limit", range.limit));
 }
 
@@ -187,12 +197,17 @@ struct Selected {
     std::vector<std::uint64_t> payload_ids;
     std::string last_available_at;
     bool cut = false;
+    std::optional<int> better{};
 };
 
 Selected read_selected(mysql::Rows& rows, const ClaimRange& range) {
     Selected selected;
     std::size_t bytes = 0;
     while (rows.next()) {
+        if (!rows.is_null(11)) {
+            selected.better = rows.number<int>(11);
+            return selected;
+        }
         const auto size = rows.number<std::size_t>(6);
         if (!selected.jobs.empty() && bytes + size > range.byte_budget) {
             selected.cut = true;
@@ -229,7 +244,7 @@ ClaimResult claim(mysql::Session& session, const Tables& tables, const Claimant&
     Selected selected = read_selected(replies.back().rows, range);
     if (selected.jobs.empty()) {
         session.rollback(kClaim);  // an open transaction would hold the table against DDL
-        return {};
+        return {.better = selected.better};
     }
     // Payloads are read before COMMIT: whatever fails, nothing has been claimed.
     const bool with_payloads = !selected.payload_ids.empty();

@@ -43,6 +43,12 @@ struct Claimant {
 Claimant make_claimant(const core::Token& owner, std::chrono::microseconds lease,
                        std::span<const std::pair<std::string, int>> types_and_max_attempts);
 
+/// `better`: the best priority with pending jobs, due or not, that is better than @p priority; NULL if there is none. A dive.
+std::string better_sql(const Tables& tables, std::string_view queue, int priority);
+
+/// `ClaimRange::from` for a place of which nothing is known.
+inline constexpr std::string_view kFromTheBeginning = "1970-01-01 00:00:00.000000";
+
 /// One claim: a queue, a priority, and where in it to begin.
 struct ClaimRange {
     std::string_view queue;
@@ -51,6 +57,7 @@ struct ClaimRange {
     int limit;
     std::size_t byte_budget;           ///< Payload bytes; one job is taken even if it alone is above.
     std::span<const JobId> not_these;  ///< Held by this process still, or refused by the server.
+    bool only_if_best = false;         ///< Takes nothing when the queue has pending jobs of a better priority.
 };
 
 /// A job that this worker owns since the claim's COMMIT.
@@ -72,6 +79,7 @@ struct ClaimResult {
     std::vector<ClaimedJob> jobs{};
     std::string last_available_at{};  ///< Of the last job taken: where the next claim begins.
     bool more = false;                ///< The limit was reached: there may be more.
+    std::optional<int> better{};      ///< `only_if_best`: the better priority that has jobs; none was taken.
 };
 
 /// The server refuses to let this job be claimed; nothing was.

@@ -5,6 +5,7 @@
 #include <store/enqueue.h>
 #include <store/sql.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace commitq::store {
@@ -16,6 +17,16 @@ std::string available_at(const EnqueueOptions& options) {
     }
     // Most jobs have no delay, and the sum would be computed for each.
     return options.delay == options.delay.zero() ? "UTC_TIMESTAMP(6)" : from_now(options.delay);
+}
+
+/// A name as a value to insert. To compare one takes `name_literal`, which has a character set.
+std::string hex_literal(std::string_view name) { return fmt::format("x'{}'", core::hex(name)); }
+
+/// Whether a job has something in the columns that have a default.
+bool has_extras(const Insert& job) {
+    const EnqueueOptions& options = *job.options;
+    return job.payload.size() > kInlinePayload || options.priority != EnqueueOptions{}.priority ||
+           options.max_attempts || !options.headers.empty();
 }
 
 }  // namespace
@@ -36,31 +47,38 @@ std::string insert_payloads_sql(const Tables& tables, std::span<const Insert> jo
 
 std::string insert_jobs_sql(const Tables& tables, std::string_view queue, std::span<const Insert> jobs,
                             std::span<const std::uint64_t> payload_ids) {
-    std::string sql = fmt::format(
-        "INSERT INTO {} "
-        "(queue,type,priority,max_attempts,available_at,created_at,payload_id,payload_size,payload,headers)"
-        " VALUES ",
-        tables.jobs);
-    const std::string queue_literal = name_literal(queue);
+    // Most jobs have nothing in these columns, and the server takes a twentieth less time without them.
+    const bool extras = std::any_of(jobs.begin(), jobs.end(), has_extras);
+    std::string sql = fmt::format("INSERT INTO {} (queue,type,available_at,created_at,payload_size,payload{}) VALUES ",
+                                  tables.jobs, extras ? ",payload_id,priority,max_attempts,headers" : "");
+    const std::string queue_literal = hex_literal(queue);
+    std::string_view type;
+    std::string type_literal;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
         const Insert& job = jobs[i];
         const EnqueueOptions& options = *job.options;
-        fmt::format_to(std::back_inserter(sql), "{}({},{},{},{},{},UTC_TIMESTAMP(6),{},{},x'", i == 0 ? "" : ",",
-                       queue_literal, name_literal(job.type), options.priority, options.max_attempts.value_or(0),
-                       available_at(options), payload_ids[i], job.payload.size());
+        if (job.type != type) {
+            type = job.type;
+            type_literal = hex_literal(type);
+        }
+        fmt::format_to(std::back_inserter(sql), "{}({},{},{},UTC_TIMESTAMP(6),{},x'", i == 0 ? "" : ",", queue_literal,
+                       type_literal, available_at(options), job.payload.size());
         if (payload_ids[i] == 0) {
             core::append_hex(sql, job.payload);
         }
-        sql += "',x'";
-        core::append_hex(sql, core::encode_headers(options.headers));
+        if (extras) {
+            fmt::format_to(std::back_inserter(sql), "',{},{},{},x'", payload_ids[i], options.priority,
+                           options.max_attempts.value_or(0));
+            core::append_hex(sql, core::encode_headers(options.headers));
+        }
         sql += "')";
     }
     return sql;
 }
 
 std::size_t statement_bytes(const Insert& job) {
-    constexpr std::size_t kRest = 700;  // names in hex (2 * 192) and the fixed text of a row
-    return 2 * job.payload.size() + 2 * core::encode_headers(job.options->headers).size() + kRest;
+    constexpr std::size_t kRest = 300;  // the queue's name in hex (2 * 64) and the fixed text of a row
+    return 2 * (job.type.size() + job.payload.size() + core::encode_headers(job.options->headers).size()) + kRest;
 }
 
 ServerLimits read_limits(MYSQL* client) {

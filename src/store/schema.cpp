@@ -54,37 +54,56 @@ std::string record_version_sql(const Tables& tables, int version) {
                        version);
 }
 
-std::string probe_sql(const Tables& tables, bool skip_locked) {
-    return fmt::format("SELECT duty FROM {} WHERE duty=_ascii x'70726F6265' FOR UPDATE{}", tables.duties,
-                       skip_locked ? " SKIP LOCKED" : "");
+std::string probe_sql(const Tables& tables) {
+    return fmt::format("SELECT duty FROM {} WHERE duty=_ascii x'70726F6265' FOR UPDATE SKIP LOCKED", tables.duties);
 }
 
-void probe_skip_locked(mysql::Session& holder, mysql::Session& passer, const Tables& tables) {
-    constexpr std::string_view kProbe = "start";
-    const auto refuse = [&](const std::string& what) {
-        throw Error{{.code = Errc::unsupported_server,
-                     .operation = std::string{kProbe},
-                     .message = what + ": commitq needs MySQL 8.0.1 or MariaDB 10.6, or newer, and no proxy between"
-                                       " that changes locking reads"}};
-    };
-    holder.begin(probe_sql(tables, false), kProbe);
-    bool passed = false;
+namespace {
+
+constexpr std::string_view kProbe = "start";
+
+[[noreturn]] void refuse_server(const std::string& what) {
+    throw Error{{.code = Errc::unsupported_server,
+                 .operation = std::string{kProbe},
+                 .message = what + ": commitq needs MySQL 8.0.1 or MariaDB 10.6, or newer, and no proxy between"
+                                   " that changes locking reads"}};
+}
+
+/// Whether the probe's row could be had. Leaves the transaction open.
+bool take_probe(mysql::Session& session, const Tables& tables) {
     try {
-        auto replies = passer.begin(probe_sql(tables, true), kProbe);
-        passed = replies.back().rows.size() == 0;
+        return session.begin(probe_sql(tables), kProbe).back().rows.size() > 0;
     } catch (const Error& error) {
         constexpr unsigned kSyntaxError = 1064;
         if (error.server_errno() == kSyntaxError) {
-            refuse("the server doesn't know SKIP LOCKED");
+            refuse_server("the server doesn't know SKIP LOCKED");
         }
+        throw;
+    }
+}
+
+bool passes_by(mysql::Session& session, const Tables& tables) {
+    try {
+        return !take_probe(session, tables);
+    } catch (const Error& error) {
         if (error.code() != Errc::lock_timeout) {
             throw;
         }
+        return false;
     }
-    passer.rollback(kProbe);
+}
+
+}  // namespace
+
+void probe_skip_locked(mysql::Session& holder, mysql::Session& passer, const Tables& tables) {
+    bool passed = true;
+    if (take_probe(holder, tables)) {  // else another worker has it, which is just starting, and we have passed it by
+        passed = passes_by(passer, tables);
+        passer.rollback(kProbe);
+    }
     holder.rollback(kProbe);
     if (!passed) {
-        refuse("the server ignores SKIP LOCKED");
+        refuse_server("the server ignores SKIP LOCKED");
     }
 }
 

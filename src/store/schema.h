@@ -22,8 +22,9 @@ void check_version(MYSQL* client, const Tables& tables, int expected, std::strin
 std::string record_version_sql(const Tables& tables, int version);
 
 /// Throws `unsupported_server` unless the server honours SKIP LOCKED: one session locks a row, the other must pass it by.
-/// TiDB and some proxies parse the words and ignore them, and two workers would run the same job.
+/// TiDB and some proxies parse the words and ignore them, and two workers would run the same job. Waits for no other
+/// worker that starts, which may have been cut off in the middle of it.
 void probe_skip_locked(mysql::Session& holder, mysql::Session& passer, const Tables& tables);
-std::string probe_sql(const Tables& tables, bool skip_locked);
+std::string probe_sql(const Tables& tables);
 
 }  // namespace commitq::store

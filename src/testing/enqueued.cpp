@@ -24,14 +24,16 @@ Enqueued::Enqueued(Handle db, std::string prefix) : db_{db}, prefix_{std::move(p
 std::vector<EnqueuedJob> Enqueued::jobs(const Filter& filter) const {
     const store::Tables tables{prefix_};
     std::string sql = fmt::format(
-        "SELECT j.id,j.queue,j.type,j.state,j.priority,j.attempt,"
+        "SELECT j.id,CAST(j.queue AS BINARY),CAST(j.type AS BINARY),j.state,j.priority,j.attempt,"
         "TIMESTAMPDIFF(MICROSECOND,j.created_at,j.available_at),j.headers,IF(j.payload_id=0,j.payload,p.payload)"
         " FROM {} j LEFT JOIN {} p ON p.id=j.payload_id WHERE j.id>{}",
         tables.jobs, tables.payloads, last_);
     if (!filter.queue.empty()) {
+        core::check_queue_name(kOperation, filter.queue);
         sql += " AND j.queue=" + store::name_literal(filter.queue);
     }
     if (!filter.type.empty()) {
+        core::check_type_name(kOperation, filter.type);
         sql += " AND j.type=" + store::name_literal(filter.type);
     }
     mysql::Reply reply = mysql::execute(mysql::unwrap(db_), sql + " ORDER BY j.id", kOperation);

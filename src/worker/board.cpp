@@ -71,21 +71,24 @@ int Board::wait_wanted() {
     }
 }
 
-void Board::wait_idle(Clock::time_point time) {
+bool Board::wait_idle(Clock::time_point time) {
     MutexLock lock{mutex_};
     while (!stopping_ && !woken_ && Clock::now() < time) {
         lock.wait_until(claimer_, time);
     }
-    woken_ = false;
+    return std::exchange(woken_, false);
 }
 
 void Board::wake() noexcept {
-    const MutexLock lock{mutex_};
-    woken_ = true;
+    {
+        const MutexLock lock{mutex_};
+        woken_ = true;
+    }
     claimer_.notify_all();
 }
 
 std::vector<std::shared_ptr<Run>> Board::add(std::vector<std::shared_ptr<Run>> runs, Clock::time_point deadline) {
+    const auto startable = std::min(runs.size(), static_cast<std::size_t>(limits_.concurrency));
     Runs lost;
     {
         const MutexLock lock{mutex_};
@@ -98,9 +101,11 @@ std::vector<std::shared_ptr<Run>> Board::add(std::vector<std::shared_ptr<Run>> r
             ready_bytes_ += run->job.payload.size();
             ready_.push_back(std::move(run));
         }
-        handlers_.notify_all();
-        watch_.notify_all();
     }
+    for (std::size_t i = 0; i < startable; ++i) {
+        handlers_.notify_one();  // not all of them for one job
+    }
+    watch_.notify_all();
     for (const auto& run : lost) {
         run->request_stop(StopReason::lease_lost);
     }

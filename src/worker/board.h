@@ -43,8 +43,8 @@ public:
     // ---- the claimer
     /// Waits until jobs are wanted; 0 when stopping.
     int wait_wanted();
-    /// Waits for @p time, a wake or a stop.
-    void wait_idle(core::Clock::time_point time);
+    /// Waits for @p time, a wake or a stop. @returns whether it was a wake.
+    bool wait_idle(core::Clock::time_point time);
     void wake() noexcept;
     /// Adds claimed jobs; they are ready.
     /// @returns older runs of the same jobs, which are lost: the server would not have given us these otherwise.

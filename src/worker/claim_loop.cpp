@@ -22,7 +22,8 @@ store::ClaimResult claim_up_to(Engine& engine, mysql::Session& session, const Cl
                          .from = target.from,
                          .limit = limit,
                          .byte_budget = kBytesPerClaim,
-                         .not_these = not_these});
+                         .not_these = not_these,
+                         .only_if_best = target.only_if_best});
 }
 
 /// One of the next @p limit jobs is refused: takes those before it one by one, and leaves it out from now on.
@@ -82,7 +83,7 @@ public:
     void run() {
         while (const int wanted = wait_wanted()) {
             bool found = false;
-            if (const auto wait = steps_.try_once([&] { found = claim(wanted); })) {
+            if (const auto wait = steps_.try_once([&] { found = claim_announced(wanted) || claim(wanted); })) {
                 engine_.board.wait_idle(Clock::now() + *wait);
             } else if (found) {
                 idle_.reset();
@@ -97,6 +98,12 @@ private:
     int wait_wanted() {
         engine_.claim_pulse.waits_for("room for jobs");
         return engine_.board.wait_wanted();
+    }
+
+    /// After a wake: claims where the announced job most likely is, which saves a look, the longer part of the way to it.
+    bool claim_announced(int wanted) {
+        const auto target = std::exchange(woken_, false) ? plan_.likely() : std::nullopt;
+        return target && claim_at(engine_.claim_link.session(), *target, wanted);
     }
 
     /// Claims once, from the best place that has something. @returns false when nothing was found anywhere.
@@ -131,15 +138,25 @@ private:
 
     bool claim_known(mysql::Session& session, int wanted) {
         while (const auto target = plan_.next()) {
-            const auto sent = Clock::now();  // before the server sets the lease: the local deadline is the earlier one
-            store::ClaimResult result = claim_from(engine_, session, *target, wanted);
-            plan_.claimed(*target, result.last_available_at, result.more);
-            if (!result.jobs.empty()) {
-                hand_over(std::move(result.jobs), sent + engine_.options.lease);
+            if (claim_at(session, *target, wanted)) {
                 return true;
             }
         }
         return false;
+    }
+
+    bool claim_at(mysql::Session& session, const ClaimPlan::Target& target, int wanted) {
+        const auto sent = Clock::now();  // before the server sets the lease: the local deadline is the earlier one
+        store::ClaimResult result = claim_from(engine_, session, target, wanted);
+        plan_.claimed(target, result.last_available_at, result.more);
+        if (result.better) {
+            plan_.found_better(target, *result.better);
+        }
+        if (result.jobs.empty()) {
+            return false;
+        }
+        hand_over(std::move(result.jobs), sent + engine_.options.lease);
+        return true;
     }
 
     void hand_over(std::vector<store::ClaimedJob> jobs, Clock::time_point deadline) {
@@ -164,8 +181,8 @@ private:
         if (const auto due = plan_.next_due()) {
             until = std::min(until, std::max(*due, Clock::now()));
         }
-        engine_.claim_pulse.waits_for("work");
-        engine_.board.wait_idle(until);
+        engine_.claim_pulse.waits_for(look_owed_ ? "its next look" : "work");
+        woken_ = engine_.board.wait_idle(until);
     }
 
     /// At shutdown: what never started goes back without having used an attempt.
@@ -216,6 +233,7 @@ private:
     ClaimPlan plan_;
     Steps steps_;
     core::Backoff idle_;
+    bool woken_ = false;      ///< The last wait ended by a wake.
     bool look_owed_ = false;  ///< The last look was put off, since looks are slow just now.
 };
 
@@ -223,7 +241,6 @@ private:
 
 void claim_loop(Engine& engine) noexcept {
     const mysql::ThreadScope thread;
-    const core::Pulse::Alive alive{engine.claim_pulse};
     Claimer{engine}.run();
 }
 

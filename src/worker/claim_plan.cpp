@@ -31,10 +31,12 @@ void ClaimPlan::looked(std::span<const store::Due> found, core::Clock::time_poin
     for (Queue& queue : queues_) {
         for (Place& place : queue) {
             place.due = false;
+            place.pending = false;
         }
     }
     for (const store::Due& due : found) {
         Place& place = queues_[due.queue][static_cast<std::size_t>(due.priority)];
+        place.pending = true;
         place.due = due.in <= 0us;
         if (place.due) {
             place.from = due.available_at;
@@ -76,11 +78,34 @@ std::optional<ClaimPlan::Target> ClaimPlan::next() const {
     return std::nullopt;
 }
 
+std::optional<ClaimPlan::Target> ClaimPlan::likely() const {
+    if (!last_ || (order_ == QueueOrder::strict && last_->queue != 0)) {
+        return std::nullopt;
+    }
+    const Queue& places = queues_[last_->queue];
+    const auto better_end = places.begin() + last_->priority;
+    if (std::any_of(places.begin(), better_end, [](const Place& place) { return place.pending; })) {
+        return std::nullopt;  // it would find those, due or not, and take nothing
+    }
+    return last_;
+}
+
+void ClaimPlan::found_better(const Target& target, int priority) {
+    Place& place = queues_[target.queue][static_cast<std::size_t>(priority)];
+    place.due = true;
+    place.pending = true;
+    if (place.from.empty()) {
+        place.from = store::kFromTheBeginning;
+    }
+}
+
 void ClaimPlan::claimed(const Target& target, const std::string& last_available_at, bool more) {
     Place& place = queues_[target.queue][static_cast<std::size_t>(target.priority)];
     place.due = more;
     if (!last_available_at.empty()) {
         place.from = last_available_at;
+        last_ =
+            Target{.queue = target.queue, .priority = target.priority, .from = last_available_at, .only_if_best = true};
         turn_ = (target.queue + 1) % queues_.size();
     }
 }

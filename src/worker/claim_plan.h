@@ -41,12 +41,19 @@ public:
         std::size_t queue;
         int priority;
         std::string from;
+        bool only_if_best = false;  ///< Nobody has looked: the claim finds out whether a better priority has jobs.
     };
     /// The best place to claim from: the queue in turn (or the first, when strict), its best priority with due jobs.
     [[nodiscard]] std::optional<Target> next() const;
 
+    /// Where a job that was just announced most likely is: where the last one was. Nothing if only a look can tell.
+    [[nodiscard]] std::optional<Target> likely() const;
+
     /// Takes in what a claim there gave.
     void claimed(const Target& target, const std::string& last_available_at, bool more);
+
+    /// Takes in that a claim found a better priority to have jobs, due or not: that is the place to claim from next.
+    void found_better(const Target& target, int priority);
 
     /// When the next known job that isn't due yet becomes due, as of the last look, and a look is allowed that finds it;
     /// nothing if none is known.
@@ -55,7 +62,8 @@ public:
 private:
     struct Place {
         bool due = false;
-        std::string from{};  ///< Empty: never seen a job.
+        bool pending = false;  ///< The last look found jobs, due or not.
+        std::string from{};    ///< Empty: never seen a job.
     };
     using Queue = std::array<Place, store::kPriorities>;
 
@@ -63,6 +71,7 @@ private:
 
     std::vector<Queue> queues_;
     QueueOrder order_;
+    std::optional<Target> last_{};  ///< Where the last job was claimed.
     std::size_t turn_ = 0;
     std::optional<core::Clock::time_point> last_look_{};
     core::Clock::duration cost_{0};

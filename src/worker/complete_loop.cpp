@@ -202,7 +202,6 @@ private:
 
 void complete_loop(Engine& engine) noexcept {
     const mysql::ThreadScope thread;
-    const core::Pulse::Alive alive{engine.complete_pulse};
     Completer{engine}.run();
 }
 

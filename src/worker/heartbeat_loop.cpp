@@ -74,7 +74,6 @@ std::optional<Error> renew_all(Engine& engine, mysql::Session& session) {
 
 void heartbeat_loop(Engine& engine) noexcept {
     const mysql::ThreadScope thread;
-    const core::Pulse::Alive alive{engine.heartbeat_pulse};
     const auto interval = core::heartbeat_interval(engine.options);
     // Several tries fit into one lease, however long the interval is.
     Steps steps{engine, engine.heartbeat_link, engine.heartbeat_pulse, "heartbeat",
@@ -102,7 +101,6 @@ void heartbeat_loop(Engine& engine) noexcept {
 }
 
 void watch_loop(Engine& engine) noexcept {
-    const core::Pulse::Alive alive{engine.watch_pulse};
     engine.watch_pulse.waits_for("deadlines");
     while (!engine.board.closed()) {
         engine.board.wait_watch();

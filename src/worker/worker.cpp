@@ -67,6 +67,7 @@ Worker::Worker(ConnectOptions connection, WorkerOptions options) {
     if (connection.database.empty()) {
         throw core::invalid("worker", "the connection names no database");
     }
+    core::check_schema_name("worker", connection.database);  // its statements name it
     impl_ = std::make_shared<Impl>(std::move(connection), std::move(options));
 }
 
@@ -113,13 +114,19 @@ void require_handlers(const worker::Handlers& handlers, std::string_view operati
 }
 
 void spawn_threads(const std::shared_ptr<worker::Engine>& engine, core::ThreadPack& handlers, core::ThreadPack& loops) {
-    loops.spawn("commitq-complete", [engine] { worker::complete_loop(*engine); });
-    loops.spawn("commitq-beat", [engine] { worker::heartbeat_loop(*engine); });
-    loops.spawn("commitq-watch", [engine] { worker::watch_loop(*engine); });
+    const auto spawn = [&](const char* name, core::Pulse& pulse, void (*loop)(worker::Engine&)) {
+        loops.spawn(name, [engine, loop, alive = std::make_shared<const core::Pulse::Alive>(pulse)]() mutable {
+            loop(*engine);
+            alive.reset();
+        });
+    };
+    spawn("commitq-complete", engine->complete_pulse, worker::complete_loop);
+    spawn("commitq-beat", engine->heartbeat_pulse, worker::heartbeat_loop);
+    spawn("commitq-watch", engine->watch_pulse, worker::watch_loop);
     for (int i = 0; i < engine->options.concurrency; ++i) {
         handlers.spawn("commitq-handler", [engine] { worker::handler_loop(*engine); });
     }
-    loops.spawn("commitq-claim", [engine] { worker::claim_loop(*engine); });  // last: what it claims can be run
+    spawn("commitq-claim", engine->claim_pulse, worker::claim_loop);  // last: what it claims can be run
 }
 
 /// Tells every loop that it is over.
@@ -127,6 +134,14 @@ void close_all(worker::Engine& engine) {
     engine.board.stop_claiming();
     engine.board.close_completer();
     engine.board.close_heartbeat();
+}
+
+/// Removes the row that `prepare` wrote. If it can't, that row is old some day.
+void forget(worker::Engine& engine) noexcept {
+    try {
+        engine.heartbeat_link.session().execute(store::delete_worker_sql(engine.tables, engine.owner), "start");
+    } catch (...) {  // what made the start fail is the error to tell
+    }
 }
 
 }  // namespace
@@ -144,15 +159,17 @@ void Worker::start() {
     auto reaper =
         impl_->options.reaper ? std::make_unique<Reaper>(impl_->connection, reaper_options(impl_->options)) : nullptr;
     try {
-        spawn_threads(engine, impl_->handler_threads, impl_->loop_threads);
         if (reaper) {
-            reaper->start();
+            reaper->start();  // before there is a claim: a start that fails must not have run a job
         }
+        spawn_threads(engine, impl_->handler_threads, impl_->loop_threads);
     } catch (...) {
         close_all(*engine);
         const auto soon = Clock::now() + kLastCall;
         impl_->handler_threads.wait_until(soon);
-        impl_->loop_threads.wait_until(soon);
+        if (impl_->loop_threads.wait_until(soon)) {
+            forget(*engine);
+        }
         try {
             throw;
         } catch (const std::system_error& error) {

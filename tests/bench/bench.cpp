@@ -27,10 +27,22 @@ double Figure::least() const { return *std::min_element(rounds.begin(), rounds.e
 double Figure::most() const { return *std::max_element(rounds.begin(), rounds.end()); }
 
 void Report::ratio(const std::string& name, const std::string& above, const std::string& below) {
-    values[name] = figures.at(above).median() / figures.at(below).median();
+    const std::vector<double>& numerators = figures.at(above).rounds;
+    const std::vector<double>& denominators = figures.at(below).rounds;
+    Figure ratios;
+    for (std::size_t i = 0; i < std::min(numerators.size(), denominators.size()); ++i) {
+        ratios.rounds.push_back(numerators[i] / denominators[i]);
+    }
+    values[name] = ratios.median();
 }
 
 int Options::rows(int full) const { return std::max(100, static_cast<int>(full * scale)); }
+
+Options Options::with_more_rounds() const {
+    Options more = *this;
+    more.rounds *= 3;
+    return more;
+}
 
 void progress(std::string_view text) {
     if (isatty(STDERR_FILENO) != 0) {

@@ -30,11 +30,12 @@ struct Report {
     std::string bench;
     int rounds = 0;
     std::map<std::string, Figure> figures{};
-    /// Figures that were computed from others, such as a ratio of medians.
+    /// Figures that were computed from others, such as a ratio.
     std::map<std::string, double> values{};
 
     void add(const std::string& name, double value) { figures[name].add(value); }
-    /// The median of figure @p above by the median of figure @p below, as value @p name.
+    /// The median over the rounds of figure @p above divided by figure @p below, as value @p name: within a round the
+    /// sides ran one after the other, so that drift of the machine over the rounds hits both.
     void ratio(const std::string& name, const std::string& above, const std::string& below);
 };
 
@@ -43,6 +44,8 @@ struct Options {
     bool json = false;
     double scale = 1.0;  ///< Of all row counts: a smoke run takes a hundredth.
     [[nodiscard]] int rows(int full) const;
+    /// For a ratio of sides that take a second: each strays by a tenth, and the median of three times as many is steady.
+    [[nodiscard]] Options with_more_rounds() const;
 };
 
 /// Says what is going on, on a terminal only.
@@ -101,6 +104,9 @@ Report bytes(const Options& options);
 Report idle(const Options& options);
 
 Report tune(const Options& options);
+
+/// Runs statements in one round trip, with the bare C API. @returns the first column of the rows that came.
+std::vector<std::string> run_all(MYSQL* db, const std::string& sql);
 
 /// How a hand-written loop completes a batch.
 enum class FloorLoop {

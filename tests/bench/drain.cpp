@@ -90,7 +90,8 @@ double drain_with_processes(const Options& options, int processes, Report& repor
 
 WorkerOptions drain_worker() { return {.queues = {"q"}, .concurrency = 8, .reaper = false}; }
 
-Report drain(const Options& options) {
+Report drain(const Options& asked) {
+    const Options options = asked.with_more_rounds();
     Report report{.bench = "drain", .rounds = options.rounds};
     const int jobs = options.rows(20'000);
     const auto fresh = [&](const std::function<void(Database&)>& side) {
@@ -113,7 +114,8 @@ Report drain(const Options& options) {
     return report;
 }
 
-Report scale(const Options& options) {
+Report scale(const Options& asked) {
+    const Options options = asked.with_more_rounds();
     Report report{.bench = "scale", .rounds = options.rounds};
     const auto side = [&](const std::string& name, int processes) {
         return [&report, &options, name, processes] {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/bench.h"
@@ -11,26 +12,37 @@ namespace commitq::bench {
 namespace {
 
 constexpr int kPayload = 200;
+constexpr int kBlocks = 10;
+constexpr int kManyBlocks = 4;
 
-/// Runs @p transactions business transactions on each of @p connections; @p second is what follows the business row.
-double transactions(Database& database, int connections, int count, const std::function<void(Connection&)>& second) {
-    return seconds_of([&] {
-        std::vector<std::thread> threads;
-        for (int i = 0; i < connections; ++i) {
-            threads.emplace_back([&] {
-                Connection db = database.connect();
-                for (int n = 0; n < count / connections; ++n) {
-                    db.run("START TRANSACTION");
-                    db.run("INSERT INTO orders (body) VALUES ('an order')");
-                    second(db);
-                    db.run("COMMIT");
-                }
-            });
-        }
-        for (std::thread& thread : threads) {
-            thread.join();
-        }
-    });
+/// Runs @p count business transactions, divided among the connections; @p second is what follows the business row.
+void transactions(std::vector<Connection>& connections, int count, const std::function<void(Connection&)>& second) {
+    std::vector<std::thread> threads;
+    for (Connection& db : connections) {
+        threads.emplace_back([&, each = count / static_cast<int>(connections.size())] {
+            for (int n = 0; n < each; ++n) {
+                db.run("START TRANSACTION");
+                db.run("INSERT INTO orders (body) VALUES ('an order')");
+                second(db);
+                db.run("COMMIT");
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+}
+
+/// Runs both sides in short blocks, one after the other, so that drift of the machine within a round hits both alike.
+/// @returns the seconds of each.
+std::pair<double, double> alternate(int blocks, const std::function<void()>& ours, const std::function<void()>& plain) {
+    std::pair<double, double> seconds{};
+    for (int i = 0; i < blocks; ++i) {
+        const bool first = i % 2 == 0;
+        (first ? seconds.first : seconds.second) += seconds_of(first ? ours : plain);
+        (first ? seconds.second : seconds.first) += seconds_of(first ? plain : ours);
+    }
+    return seconds;
 }
 
 void by_hand(MYSQL* db, int jobs) {
@@ -51,7 +63,8 @@ void by_hand(MYSQL* db, int jobs) {
 
 }  // namespace
 
-Report enqueue(const Options& options) {
+Report enqueue(const Options& asked) {
+    const Options options = asked.with_more_rounds();
     Report report{.bench = "enqueue", .rounds = options.rounds};
     const Queue queue{"q"};
     const std::string payload(kPayload, 'x');
@@ -67,30 +80,32 @@ Report enqueue(const Options& options) {
     std::vector<std::function<void()>> sides;
     for (const int connections : {1, 8}) {
         sides.emplace_back([&, connections] {
-            const double seconds =
-                transactions(database, connections, count, [&](Connection& db) { queue.enqueue(db, "t", payload); });
-            report.add(fmt::format("enqueue_tx_us_{}c", connections), seconds * 1e6 / count);
-        });
-        sides.emplace_back([&, connections] {
-            const double seconds = transactions(database, connections, count, [&](Connection& db) { db.run(plain); });
-            report.add(fmt::format("plain_tx_us_{}c", connections), seconds * 1e6 / count);
+            std::vector<Connection> dbs;
+            for (int i = 0; i < connections; ++i) {
+                dbs.push_back(database.connect());
+            }
+            const auto [ours, bare] = alternate(
+                kBlocks,
+                [&] { transactions(dbs, count / kBlocks, [&](Connection& db) { queue.enqueue(db, "t", payload); }); },
+                [&] { transactions(dbs, count / kBlocks, [&](Connection& db) { db.run(plain); }); });
+            report.add(fmt::format("enqueue_tx_us_{}c", connections), ours * 1e6 / count);
+            report.add(fmt::format("plain_tx_us_{}c", connections), bare * 1e6 / count);
         });
     }
     sides.emplace_back([&] {
         Connection db = database.connect();
-        report.add("enqueue_many_jobs_per_s", many / seconds_of([&] {
-                                                  db.run("START TRANSACTION");
-                                                  queue.enqueue_many(db, jobs);
-                                                  db.run("COMMIT");
-                                              }));
-    });
-    sides.emplace_back([&] {
-        Connection db = database.connect();
-        report.add("insert_many_floor_jobs_per_s", many / seconds_of([&] {
-                                                       db.run("START TRANSACTION");
-                                                       by_hand(db, many);
-                                                       db.run("COMMIT");
-                                                   }));
+        const auto in_transaction = [&](const std::function<void()>& insert) {
+            return [&db, insert] {
+                db.run("START TRANSACTION");
+                insert();
+                db.run("COMMIT");
+            };
+        };
+        const auto [ours, floor] = alternate(kManyBlocks, in_transaction([&] { queue.enqueue_many(db, jobs); }),
+                                             in_transaction([&] { by_hand(db, many); }));
+        report.add("enqueue_many_jobs_per_s", kManyBlocks * many / ours);
+        report.add("insert_many_floor_jobs_per_s", kManyBlocks * many / floor);
+        db.run("TRUNCATE TABLE commitq_jobs");
     });
     in_turn(options, sides);
     report.ratio("enqueue_tx_vs_plain_1c", "enqueue_tx_us_1c", "plain_tx_us_1c");

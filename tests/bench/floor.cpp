@@ -12,8 +12,43 @@
 namespace commitq::bench {
 namespace {
 
-/// Runs statements in one round trip and returns the rows' first column of the one that has rows.
-std::vector<std::string> run(MYSQL* db, const std::string& sql) {
+/// Claim a batch, complete it, again. The queue has one priority, and the loop knows it.
+void loop(const ConnectOptions& options, int batch, FloorLoop kind) {
+    Connection connection{options, CLIENT_MULTI_STATEMENTS};
+    MYSQL* db = connection;
+    connection.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    const std::string select = fmt::format(
+        "SELECT id,type,attempt,max_attempts,payload,headers FROM commitq_jobs FORCE INDEX (claim)"
+        " WHERE queue='q' AND state='pending' AND priority=5 AND available_at<=UTC_TIMESTAMP(6)"
+        " ORDER BY available_at,id LIMIT {} FOR UPDATE SKIP LOCKED",
+        batch);
+    std::string completion;
+    for (;;) {
+        const std::vector<std::string> ids = run_all(db, "START TRANSACTION;" + completion + select);
+        if (ids.empty()) {
+            run_all(db, "COMMIT");
+            return;
+        }
+        const std::string list = fmt::format("{}", fmt::join(ids, ","));
+        run_all(db, fmt::format("UPDATE commitq_jobs SET state='running',owner=x'000102030405060708090A0B0C0D0E0F',"
+                                "lease_until=UTC_TIMESTAMP(6)+INTERVAL 30 SECOND,started_at=UTC_TIMESTAMP(6),"
+                                "attempt=attempt+1,max_attempts=20 WHERE id IN ({});COMMIT",
+                                list));
+        const std::string complete = fmt::format(
+            "UPDATE commitq_jobs SET state='completed',lease_until='1970-01-01',finished_at=UTC_TIMESTAMP(6)"
+            " WHERE id IN ({}) AND state='running' AND owner=x'000102030405060708090A0B0C0D0E0F' AND attempt=1",
+            list);
+        if (kind == FloorLoop::plain) {
+            run_all(db, complete);
+        } else {
+            completion = complete + ";";
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> run_all(MYSQL* db, const std::string& sql) {
     if (mysql_real_query(db, sql.data(), sql.size()) != 0) {
         throw std::runtime_error{mysql_error(db)};
     }
@@ -31,42 +66,6 @@ std::vector<std::string> run(MYSQL* db, const std::string& sql) {
     }
     return ids;
 }
-
-/// Claim a batch, complete it, again. The queue has one priority, and the loop knows it.
-void loop(const ConnectOptions& options, int batch, FloorLoop kind) {
-    Connection connection{options, CLIENT_MULTI_STATEMENTS};
-    MYSQL* db = connection;
-    connection.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
-    const std::string select = fmt::format(
-        "SELECT id,type,attempt,max_attempts,payload,headers FROM commitq_jobs FORCE INDEX (claim)"
-        " WHERE queue='q' AND state='pending' AND priority=5 AND available_at<=UTC_TIMESTAMP(6)"
-        " ORDER BY available_at,id LIMIT {} FOR UPDATE SKIP LOCKED",
-        batch);
-    std::string completion;
-    for (;;) {
-        const std::vector<std::string> ids = run(db, "START TRANSACTION;" + completion + select);
-        if (ids.empty()) {
-            run(db, "COMMIT");
-            return;
-        }
-        const std::string list = fmt::format("{}", fmt::join(ids, ","));
-        run(db, fmt::format("UPDATE commitq_jobs SET state='running',owner=x'000102030405060708090A0B0C0D0E0F',"
-                            "lease_until=UTC_TIMESTAMP(6)+INTERVAL 30 SECOND,started_at=UTC_TIMESTAMP(6),"
-                            "attempt=attempt+1,max_attempts=20 WHERE id IN ({});COMMIT",
-                            list));
-        const std::string complete = fmt::format(
-            "UPDATE commitq_jobs SET state='completed',lease_until='1970-01-01',finished_at=UTC_TIMESTAMP(6)"
-            " WHERE id IN ({}) AND state='running' AND owner=x'000102030405060708090A0B0C0D0E0F' AND attempt=1",
-            list);
-        if (kind == FloorLoop::plain) {
-            run(db, complete);
-        } else {
-            completion = complete + ";";
-        }
-    }
-}
-
-}  // namespace
 
 double floor_drain(Database& database, int connections, int batch, FloorLoop kind) {
     return seconds_of([&] {

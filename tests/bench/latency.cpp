@@ -1,4 +1,6 @@
 // From the enqueue's COMMIT to the handler's start, on an idle queue.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -57,6 +59,28 @@ std::vector<double> with_notify(Database& database, int count) {
     return milliseconds;
 }
 
+/// The claim of a worker that was told, by hand: two round trips and a commit after the same pause.
+std::vector<double> by_hand(Database& database, int count) {
+    const Queue queue{"by_hand"};
+    Connection db = database.connect();
+    Connection claimer{database.options(), CLIENT_MULTI_STATEMENTS};
+    claimer.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    std::vector<double> milliseconds;
+    for (int i = 0; i < count; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{10 + i % 7});
+        const auto committed = commit_one(db, queue);
+        const auto ids = run_all(
+            claimer,
+            "START TRANSACTION;SELECT id,type,payload FROM commitq_jobs FORCE INDEX (claim) WHERE queue='by_hand'"
+            " AND state='pending' AND priority=5 AND available_at<=UTC_TIMESTAMP(6) ORDER BY available_at,id LIMIT 1"
+            " FOR UPDATE SKIP LOCKED");
+        run_all(claimer, fmt::format("UPDATE commitq_jobs SET state='running' WHERE id={};COMMIT", ids.at(0)));
+        const auto claimed = Steady::now();
+        milliseconds.push_back(std::chrono::duration<double, std::milli>(claimed - committed).count());
+    }
+    return milliseconds;
+}
+
 std::vector<double> by_polling(Database& database, int count) {
     WorkerProcess process{database, "q"};
     const Queue queue{"q"};
@@ -81,6 +105,11 @@ Report latency(const Options& options) {
                           const auto times = with_notify(database, options.rows(300));
                           report.add("latency_notify_p50_ms", percentile(times, 0.5));
                           report.add("latency_notify_p99_ms", percentile(times, 0.99));
+                      },
+                      [&] {
+                          const auto times = by_hand(database, options.rows(300));
+                          report.add("latency_floor_p50_ms", percentile(times, 0.5));
+                          report.add("latency_floor_p99_ms", percentile(times, 0.99));
                       },
                       [&] {
                           const auto times = by_polling(database, options.scale < 1 ? 3 : 20);

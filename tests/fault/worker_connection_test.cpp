@@ -2,12 +2,14 @@
 #include "support/packet_proxy.h"
 #include "support/private_server.h"
 #include "support/recorder.h"
+#include "support/server_facts.h"
 
 #include <commitq/testing.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mysql/session.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -37,6 +39,33 @@ protected:
     std::shared_ptr<Recorder> recorder = std::make_shared<Recorder>();
     Runs runs;
 };
+
+// --------------------------------------------------------------------------------------------------------------- start
+
+TEST_F(WorkerConnection, AStartThatFailsAtTheReapersConnection_HasClaimedNothingAndLeavesNothing) {
+    constexpr int kOfTheReaper = 2;
+    std::atomic<int> checks{0};
+    PacketProxy proxy{database.tcp_options(), [&](const std::string& packet) {
+                          if (packet.find("commitq_schema") == std::string::npos || ++checks != kOfTheReaper) {
+                              return Passage::pass;
+                          }
+                          eventually([&] { return recorder->count("claimed") > 0; }, 1s);  // not if all is well
+                          return Passage::lose;
+                      }};
+    const JobId id = database.enqueue("q", "t");
+    Worker worker{proxy.options(), options()};
+    worker.on("t", counting());
+    EXPECT_EQ(code_of([&] { worker.start(); }), Errc::connection_lost);
+    EXPECT_FALSE(worker.health().started);
+    EXPECT_EQ(runs.jobs(), 0U);
+    EXPECT_EQ(database.job(id, "attempt"), "0");
+    EXPECT_EQ(database.look().number("SELECT COUNT(*) FROM commitq_workers"), 0);
+
+    worker.start();
+    EXPECT_TRUE(all_completed(1));
+    EXPECT_TRUE(worker.stop(60s).clean);
+    EXPECT_EQ(database.violations(), "");
+}
 
 // ------------------------------------------------------------------------------------------------------ auto-reconnect
 
@@ -228,6 +257,50 @@ INSTANTIATE_TEST_SUITE_P(Loops, EveryLoop,
                                            LoopError{"reap", "reap", "running", "pending"}),
                          [](const auto& error) { return error.param.name; });
 
+// A real one: the server has rolled the claim back.
+TEST_F(WorkerConnection, C7_ADeadlockedClaim_MarksNoJobFailedAndIsRetried) {
+    Connection& db = database.look();
+    db.run("CREATE TABLE blocker (id INT PRIMARY KEY, n INT)");
+    db.run("INSERT INTO blocker VALUES (1,0)");
+    db.run("CREATE TABLE heavy (n INT)");
+    db.run(
+        "CREATE TRIGGER claims_wait BEFORE UPDATE ON commitq_jobs FOR EACH ROW IF OLD.state='pending' THEN"
+        " UPDATE blocker SET n=n+1 WHERE id=1; END IF");
+    const auto ids = database.enqueue_many("q", "t", 20);
+    Connection other = database.connect();
+    other.run("START TRANSACTION");
+    // So that the claim is what costs less to roll back.
+    other.run("INSERT INTO heavy SELECT 1 FROM information_schema.columns LIMIT 1000");
+    other.run("UPDATE blocker SET n=7 WHERE id=1");
+    Worker worker{database.options(), options({.reaper = false})};
+    worker.on("t", counting());
+    worker.start();
+    std::size_t next = 0;
+    EXPECT_TRUE(eventually([&] {
+        const auto workers = connections(database, {other.id()});
+        if (next < ids.size() && std::any_of(workers.begin(), workers.end(), [&](const unsigned long id) {
+                return waits_for_a_lock(db, id);
+            })) {  // the claim has locked its jobs and waits for us: now we wait for it
+            other.run(fmt::format("SELECT id FROM commitq_jobs WHERE id={} FOR UPDATE", ids[next++]));
+        }
+        return recorder->errors_with("claim", 1213) >= 1;
+    }));
+    EXPECT_TRUE(eventually([&] { return worker.health().consecutive_errors > 0; })) << "it is counted";
+    EXPECT_EQ(database.count("pending"), 20);
+    EXPECT_EQ(db.number("SELECT MAX(attempt) FROM commitq_jobs"), 0);
+    EXPECT_EQ(db.number("SELECT COUNT(last_error) FROM commitq_jobs"), 0);
+    EXPECT_EQ(runs.jobs(), 0U);
+    EXPECT_EQ(database.violations(), "");
+    other.run("ROLLBACK");
+    EXPECT_TRUE(all_completed(20));
+    EXPECT_TRUE(eventually([&] { return worker.health().consecutive_errors == 0; }));
+    EXPECT_TRUE(worker.stop(60s).clean);
+    EXPECT_EQ(db.number("SELECT MAX(attempt) FROM commitq_jobs"), 1);
+    EXPECT_EQ(runs.jobs(), 20U);
+    EXPECT_TRUE(runs.repeated().empty());
+    EXPECT_EQ(database.violations(), "");
+}
+
 // C4: the completion is written again, and not by running the handler again.
 TEST_F(WorkerConnection, C4_ADeadlockedCompletion_IsRetriedWithoutItsHandler) {
     Faults faults{database};
@@ -294,6 +367,68 @@ TEST(WorkerReadOnly, C27_AServerThatTurnsReadOnlyAndBack_LosesNoJobAndNoResult) 
     EXPECT_EQ(database.violations(), "");
 }
 
+TEST(WorkerReadOnly, C39_AFailoverToAReadOnlyServer_DropsItsConnectionsAndDialsAnewWithEachTry) {
+    const PrivateServer server;
+    Database database{server.options()};
+    Connection& admin = database.look();
+    admin.run("CREATE USER plain@'%' IDENTIFIED BY 'plain-password'");
+    admin.run(fmt::format("GRANT ALL ON {}.* TO plain@'%'", database.name()));
+    Connection{[&] {  // the server then knows the password, also of connections without TLS
+        ConnectOptions plain = database.options();
+        plain.user = "plain";
+        plain.password = "plain-password";
+        return plain;
+    }()};
+    const PacketProxy proxy{database.tcp_options(), [](std::string&) { return Passage::pass; }};
+    ConnectOptions plain = proxy.options();
+    plain.user = "plain";
+    plain.password = "plain-password";
+    const auto recorder = std::make_shared<Recorder>();
+    Runs runs;
+    Gate started;
+    Gate go_on;
+    Worker worker{
+        plain,
+        {.queues = {"q"}, .concurrency = 1, .prefetch = 0, .lease = 10s, .heartbeat = 100ms, .observer = recorder}};
+    worker.on("t", [&](JobContext& job) {
+        runs.add(job.id());
+        started.open();
+        go_on.wait();
+        return Outcome::done();
+    });
+    worker.start();
+    const JobId held = database.enqueue("q", "t");
+    ASSERT_TRUE(started.wait());
+    const JobId later = database.enqueue("q", "t");
+    const std::size_t before = proxy.connections();
+    const std::string setting = database.is_mariadb() ? "read_only" : "super_read_only";
+    admin.run("SET GLOBAL " + setting + "=1");
+    EXPECT_TRUE(eventually([&] { return recorder->errors_with("heartbeat", 1290) >= 3; }));
+    go_on.open();  // the completion and the next claim fail too
+    EXPECT_TRUE(eventually(
+        [&] { return recorder->errors_with("complete", 1290) >= 3 && recorder->errors_with("claim", 1290) >= 3; }));
+    constexpr std::size_t kLoops = 4;  // each may be between its error and its next connection
+    const std::size_t errors = recorder->errors().size();
+    EXPECT_GE(proxy.connections() + kLoops, before + errors) << "none goes on with its connection";
+    const std::size_t dialled = proxy.connections();
+    EXPECT_LE(dialled, before + recorder->errors().size() + kLoops) << "and none dials without having waited";
+    EXPECT_FALSE(worker.health().connected);
+    EXPECT_EQ(database.job(held, "state"), "running");
+    EXPECT_EQ(database.job(later, "state"), "pending");
+    EXPECT_EQ(database.job(later, "attempt"), "0");
+    for (const Error& error : recorder->errors()) {
+        EXPECT_EQ(error.code(), Errc::read_only) << error.what();
+    }
+    admin.run("SET GLOBAL read_only=0");
+    EXPECT_TRUE(eventually([&] { return database.count("completed") == 2; }));
+    EXPECT_TRUE(eventually([&] { return worker.health().connected; }));
+    EXPECT_TRUE(worker.stop(60s).clean);
+    EXPECT_EQ(runs.of(held), 1);
+    EXPECT_EQ(runs.of(later), 1);
+    EXPECT_EQ(database.job(later, "attempt"), "1");
+    EXPECT_EQ(database.violations(), "");
+}
+
 // --------------------------------------------------------------------------------------------------- unknown outcomes
 
 /// Something that happens to the next packet with a certain text.
@@ -356,7 +491,7 @@ struct Ending {
     std::string attempt = "1";
 };
 
-TEST_F(UnknownOutcome, AResultWhoseReplyIsLost_IsSeenAsWrittenAndToldOnce) {
+TEST_F(UnknownOutcome, C14_AResultWhoseCommitIsInDoubt_IsReadBackAndToldOnce) {
     const std::vector<Ending> endings = {
         {"completed", "SET state='completed'", Outcome::done(), "completed"},
         {"retried", "SET state='pending',lease_until", Outcome::retry("again", 1h), "pending"},
@@ -422,7 +557,7 @@ TEST_F(UnknownOutcome, AReleaseWhoseReplyIsLost_UsesNoAttempt) {
 }
 
 // The handler's own COMMIT: nobody sends it again; the worker reads back what became of it.
-TEST_F(UnknownOutcome, AHandlersCommitInDoubt_IsReadBack) {
+TEST_F(UnknownOutcome, C14_AHandlersCommitInDoubt_IsReadBack) {
     database.look().run("CREATE TABLE effects (job BIGINT, attempt INT)");
     for (const Passage passage : {Passage::mute, Passage::lose_answer, Passage::lose}) {
         Worker worker{through_proxy(), options({.retry = RetryPolicy::fixed(0s)})};
@@ -449,6 +584,56 @@ TEST_F(UnknownOutcome, AHandlersCommitInDoubt_IsReadBack) {
         EXPECT_EQ(database.job(id, "attempt"), arrived ? "1" : "2");
         EXPECT_EQ(runs.of(id), arrived ? 1 : 2);
         EXPECT_EQ(database.look().number(fmt::format("SELECT COUNT(*) FROM effects WHERE job={}", id)), 1);
+        EXPECT_EQ(database.violations(), "");
+    }
+}
+
+// C14: on a new connection a COMMIT sent again would "succeed" on nothing.
+TEST_F(UnknownOutcome, C14_ACommitInDoubtOfATransactionThatEnqueues_IsNeverSentAgain) {
+    std::atomic<int> commits{0};
+    const PacketProxy counting{database.tcp_options(), [&](const std::string& packet) {
+                                   commits += packet.find("COMMIT AND") == std::string::npos ? 0 : 1;
+                                   return trap.watch(packet);
+                               }};
+    ConnectOptions impatient = counting.options();
+    impatient.read_timeout = 1s;
+    const Queue later{"later"};
+    long jobs = 0;
+    for (const Passage passage : {Passage::mute, Passage::lose_answer, Passage::lose}) {
+        commits = 0;
+        Worker worker{impatient, options({.retry = RetryPolicy::fixed(0s)})};
+        worker.on("t", [&](JobContext& job) {
+            runs.add(job.id());
+            auto tx = job.begin();
+            later.enqueue(tx, "t", "{}");
+            job.complete_in(tx);
+            if (job.attempt() > 1) {
+                tx.commit();
+                return Outcome::done();
+            }
+            trap.set("COMMIT AND", passage);
+            try {
+                tx.commit();
+                ADD_FAILURE() << "it worked";
+            } catch (const Error& error) {
+                EXPECT_EQ(error.code(), Errc::commit_in_doubt);
+                EXPECT_EQ(error.repeat(), Repeat::never);
+                EXPECT_EQ(error.transaction(), TransactionState::in_doubt);
+                EXPECT_FALSE(tx.is_open());
+                EXPECT_FALSE(tx.committed());
+                EXPECT_EQ(code_of([&] { tx.commit(); }), Errc::wrong_state) << "and nothing is sent";
+                throw;
+            }
+            return Outcome::done();
+        });
+        worker.start();
+        const JobId id = database.enqueue("q", "t");
+        EXPECT_TRUE(eventually([&] { return recorder->count("completed", id) == 1; }));
+        EXPECT_TRUE(worker.stop(60s).clean);
+        EXPECT_TRUE(trap.has_snapped());
+        EXPECT_EQ(runs.of(id), passage == Passage::lose ? 2 : 1);
+        EXPECT_EQ(commits, runs.of(id)) << "one for each transaction";
+        EXPECT_EQ(database.look().number("SELECT COUNT(*) FROM commitq_jobs WHERE queue='later'"), ++jobs);
         EXPECT_EQ(database.violations(), "");
     }
 }

@@ -63,6 +63,26 @@ TEST(WorkerHealth, SaysWhatEachLoopDoesAndWaitsFor) {
     EXPECT_TRUE(all_alive(after, false));
 }
 
+TEST(WorkerHealth, NoLoopIsTakenForDeadBeforeItsThreadRuns) {
+    Database database;
+    for (int i = 0; i < 20; ++i) {
+        Reaper reaper{database.options(), {}};
+        EXPECT_FALSE(reaper.health().alive);
+        reaper.start();
+        EXPECT_TRUE(reaper.health().alive);
+        EXPECT_NE(reaper.health().waits_for, "nothing");
+        reaper.stop();
+        EXPECT_FALSE(reaper.health().alive);
+
+        Worker worker{database.options(), {.queues = {"q"}, .concurrency = 1}};
+        worker.on("t", [](JobContext&) { return Outcome::done(); });
+        worker.start();
+        EXPECT_TRUE(all_alive(worker.health(), true));
+        EXPECT_TRUE(worker.stop(60s).clean);
+        EXPECT_TRUE(all_alive(worker.health(), false));
+    }
+}
+
 TEST(WorkerHealth, AServerThatDoesNotAnswer_IsSeenByEachLoopAndForgottenWhenItDoes) {
     PrivateServer server;
     Database database{server.options()};

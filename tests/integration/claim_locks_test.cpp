@@ -21,7 +21,7 @@ protected:
     store::ClaimRange range(int limit) const {
         return {.queue = "q",
                 .priority = 5,
-                .from = "1970-01-01 00:00:00.000000",
+                .from = store::kFromTheBeginning,
                 .limit = limit,
                 .byte_budget = std::size_t{1} << 30U,
                 .not_these = {}};
@@ -214,7 +214,7 @@ TEST_P(SkipLocked, C9_IgnoredByTheServer_AWorkerRefusesToStart) {
     EXPECT_EQ(error->code(), Errc::unsupported_server) << error->what();
     EXPECT_NE(std::string_view{error->what()}.find("SKIP LOCKED"), std::string_view::npos) << error->what();
     EXPECT_EQ(database.count("pending"), 1);
-    const std::string probe = store::probe_sql(tables, true);
+    const std::string probe = store::probe_sql(tables);
     EXPECT_TRUE(eventually([&] { return second.execute(probe, "test").rows.size() == 1; })) << "no lock is left behind";
 }
 
@@ -222,6 +222,17 @@ INSTANTIATE_TEST_SUITE_P(Servers, SkipLocked,
                          ::testing::Values(OtherServer{"ThatWaits", "FOR UPDATE"}, OtherServer{"ThatLocksNothing", ""},
                                            OtherServer{"ThatDoesNotKnowTheWords", "FOR UPDATE SKIP LOCKER"}),
                          [](const auto& test) { return test.param.name; });
+
+TEST_F(ClaimLocks, C9_AWorkerCutOffWhileItProbes_KeepsNoOtherFromStarting) {
+    ASSERT_EQ(first.begin(store::probe_sql(tables), "test").back().rows.size(), 1U);
+    ConnectOptions impatient = database.options();
+    impatient.read_timeout = 1s;
+    Worker worker{impatient, {.queues = {"q"}}};
+    worker.on("t", [](JobContext&) { return Outcome::done(); });
+    EXPECT_NO_THROW(worker.start());
+    EXPECT_TRUE(worker.stop(60s).clean);
+    first.rollback("test");
+}
 
 TEST_F(ClaimLocks, MoreQueuesThanOneLookTakesAreAllSeen) {
     std::vector<std::string> queues;

@@ -1,4 +1,5 @@
 // Each role of docs/operations.md does its work with the privileges that stand there, and no others.
+#include "support/account.h"
 #include "support/recorder.h"
 
 #include <fmt/format.h>
@@ -11,51 +12,21 @@
 namespace commitq::test {
 namespace {
 
-/// The GRANT statements of docs/operations.md for that role.
-std::vector<std::string> grants_to(const std::string& role) {
+/// The statement of docs/operations.md that deletes finished jobs of the queue `orders`.
+std::string delete_statement() {
     std::ifstream page{std::string{COMMITQ_SOURCE_DIR} + "/docs/operations.md"};
-    const std::string end = " TO " + role + ";";
-    std::vector<std::string> grants;
-    for (std::string line; std::getline(page, line);) {
-        if (line.starts_with("GRANT ") && line.ends_with(end)) {
-            grants.push_back(line.substr(0, line.size() - end.size()));
+    std::string statement;
+    for (std::string line; std::getline(page, line) && !statement.ends_with(";");) {
+        if (!statement.empty() || line.starts_with("DELETE ")) {
+            statement += " " + line;
         }
     }
-    return grants;
+    return statement;
 }
-
-/// An account with the privileges of a role; gone at the end.
-class Account {
-public:
-    Account(Database& database, const std::string& role)
-        : database_{database}, name_{database.name().substr(0, 20) + "_" + role.substr(0, 1)} {
-        database_.look().run(fmt::format("CREATE USER {}@'%' IDENTIFIED BY 'R0le-secret'", name_));
-        const std::vector<std::string> grants = grants_to(role);
-        EXPECT_FALSE(grants.empty());
-        for (std::string grant : grants) {
-            grant.replace(grant.find(" ON shop."), 9, " ON " + database.name() + ".");
-            database_.look().run(fmt::format("{} TO {}@'%'", grant, name_));
-        }
-    }
-    Account(const Account&) = delete;
-    Account& operator=(const Account&) = delete;
-    ~Account() { database_.look().try_run(fmt::format("DROP USER {}@'%'", name_)); }
-
-    [[nodiscard]] ConnectOptions options() const {
-        ConnectOptions options = database_.options();
-        options.user = name_;
-        options.password = "R0le-secret";
-        return options;
-    }
-
-private:
-    Database& database_;
-    std::string name_;
-};
 
 TEST(Privileges, OfAProducerSufficeToEnqueue) {
     Database database;
-    const Account account{database, "producer"};
+    const Account account{database, "p", grants_to("producer", database)};
     Connection db{account.options()};
     const Queue queue{"q"};
     db.run("START TRANSACTION");
@@ -70,7 +41,7 @@ TEST(Privileges, OfAProducerSufficeToEnqueue) {
 
 TEST(Privileges, OfAWorkerSufficeForAllThatItDoes) {
     Database database;
-    const Account account{database, "worker"};
+    const Account account{database, "w", grants_to("worker", database)};
     const auto recorder = std::make_shared<Recorder>();
     {
         Worker worker{account.options(), {.queues = {"q"}, .lease = 1s, .heartbeat = 100ms, .observer = recorder}};
@@ -106,9 +77,30 @@ TEST(Privileges, OfAWorkerSufficeForAllThatItDoes) {
     EXPECT_EQ(database.violations(), "");
 }
 
+TEST(Privileges, OfAnAdminSufficeToLookAndToDeleteFinishedJobs) {
+    Database database;
+    const Account account{database, "a", grants_to("admin", database)};
+    Connection db{account.options()};
+    const auto ids = database.enqueue_many("orders", "t", 3);
+    const JobId fat = database.enqueue("orders", "t", kLongPayload);
+    const JobId recent = database.enqueue("orders", "t", kLongPayload);
+    database.look().run(
+        fmt::format("UPDATE commitq_jobs SET state='completed',attempt=1,finished_at=UTC_TIMESTAMP(6) - INTERVAL"
+                    " IF(id={},1,8) DAY WHERE id>{}",
+                    recent, ids.front()));
+    for (const char* table : {"jobs", "payloads", "jobs_view", "queues", "workers", "schema"}) {
+        EXPECT_EQ(db.try_run(fmt::format("SELECT * FROM commitq_{}", table)), 0U) << table;
+    }
+    db.run(delete_statement());
+    EXPECT_EQ(db.value("SELECT GROUP_CONCAT(id ORDER BY id) FROM commitq_jobs"),
+              fmt::format("{},{}", ids.front(), recent));
+    EXPECT_EQ(db.number("SELECT COUNT(*) FROM commitq_payloads"), 1) << "that of the recent job, not of " << fat;
+    EXPECT_EQ(db.try_run("UPDATE commitq_jobs SET state='pending'"), 1142U) << "and not to change jobs";
+}
+
 TEST(Privileges, OfAMigratorSufficeToMigrate) {
     Database database{false};
-    const Account account{database, "migrator"};
+    const Account account{database, "m", grants_to("migrator", database)};
     const Schema schema{account.options()};
     EXPECT_EQ(schema.migrate(), Schema::kVersion);
     EXPECT_EQ(schema.migrate(), 0);

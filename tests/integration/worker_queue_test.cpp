@@ -49,6 +49,12 @@ protected:
         EXPECT_EQ(database.violations(), "");
     }
     static Outcome done(JobContext&) { return Outcome::done(); }
+    /// Whether its last claim found nothing, and it waits for a wake or its poll.
+    static bool is_idle(const Worker& worker) {
+        const auto loops = worker.health().loops;
+        return std::any_of(loops.begin(), loops.end(),
+                           [](const LoopHealth& loop) { return loop.name == "claim" && loop.waits_for == "work"; });
+    }
 
     Database database;
     std::shared_ptr<Recorder> recorder = std::make_shared<Recorder>();
@@ -218,6 +224,30 @@ TEST_F(WorkerQueue, WakeStartsAClaimAtOnce) {
     }
     EXPECT_TRUE(worker->stop(60s).clean);
     worker->wake();
+}
+
+// A wake claims where the last job was, without a look: not where a better priority has jobs.
+TEST_F(WorkerQueue, AfterAWakeABetterPriorityGoesFirstToo) {
+    const auto worker = one_by_one({"q"}, {.poll_min = 24h, .poll_max = 24h});
+    worker->start();
+    const auto announce = [&](const std::vector<int>& jobs) {
+        // Else they could be committed while the worker, on its way from the best priority on, is past theirs.
+        ASSERT_TRUE(eventually([&] { return is_idle(*worker); }));
+        const std::size_t before = ran();
+        Connection db = database.connect();
+        db.run("START TRANSACTION");
+        for (const int priority : jobs) {
+            Queue{"q"}.enqueue(db, "t", "{}", {.priority = priority});
+        }
+        db.run("COMMIT");
+        worker->wake();
+        ASSERT_TRUE(eventually([&] { return ran() == before + jobs.size(); })) << "a wake-up got lost";
+    };
+    for (const std::vector<int>& jobs : std::vector<std::vector<int>>{{5}, {5, 3}, {9, 5, 3, 0}, {0}, {5, 0}}) {
+        announce(jobs);
+    }
+    EXPECT_TRUE(worker->stop(60s).clean);
+    EXPECT_EQ(priorities, (std::vector<int>{5, 3, 5, 0, 3, 5, 9, 0, 0, 5}));
 }
 
 TEST_F(WorkerQueue, NotifyAfterTheWorkersEndIsHarmless) {

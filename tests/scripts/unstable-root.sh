@@ -2,7 +2,7 @@
 # base.sh, packages.sh and debian-mirror.sh.
 
 unstable_packages=(g++ clang cmake ninja-build pkgconf libmysqlclient-dev mysql-server-core mysql-client-core libfmt-dev
-  libspdlog-dev libgtest-dev libgmock-dev)
+  libspdlog-dev libgtest-dev libgmock-dev openssl)
 
 # Made anew each month, and when it is to hold other packages.
 unstable_root=$cache/unstable-$(date -u +%Y-%m)-$(cksum <<<"${unstable_packages[*]}" | cut -d ' ' -f 1)

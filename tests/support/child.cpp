@@ -111,29 +111,52 @@ std::string Child::read_line() {
             unread_.erase(0, end + 1);
             return line;
         }
-        std::array<char, 4096> bytes{};
+        if (!read_more()) {
+            return std::exchange(unread_, {});
+        }
+    }
+}
+
+std::string Child::read_all() {
+    while (read_more()) {
+    }
+    return std::exchange(unread_, {});
+}
+
+bool Child::read_more() {
+    std::array<char, 4096> bytes{};
+    for (;;) {
         const auto count = read(output_, bytes.data(), bytes.size());
         if (count < 0 && errno == EINTR) {
             continue;
         }
-        if (count <= 0) {
-            return std::exchange(unread_, {});
+        if (count > 0) {
+            unread_.append(bytes.data(), static_cast<std::size_t>(count));
         }
-        unread_.append(bytes.data(), static_cast<std::size_t>(count));
+        return count > 0;
     }
+}
+
+std::optional<Ended> Child::poll() {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == 0) {
+        return std::nullopt;
+    }
+    pid_ = -1;
+    return WIFSIGNALED(status) ? Ended::by(WTERMSIG(status)) : Ended::with(WEXITSTATUS(status));
 }
 
 Ended Child::wait(std::chrono::seconds limit) {
     const auto end = std::chrono::steady_clock::now() + limit;
-    int status = 0;
-    while (waitpid(pid_, &status, WNOHANG) == 0) {
+    for (;;) {
+        if (const auto ended = poll()) {
+            return *ended;
+        }
         if (std::chrono::steady_clock::now() > end) {
             throw std::runtime_error{"the child process does not end"};
         }
         std::this_thread::sleep_for(std::chrono::milliseconds{5});
     }
-    pid_ = -1;
-    return WIFSIGNALED(status) ? Ended::by(WTERMSIG(status)) : Ended::with(WEXITSTATUS(status));
 }
 
 std::string url_of(const ConnectOptions& options) {

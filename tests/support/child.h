@@ -53,13 +53,19 @@ public:
     void signal(int number) const;
     /// A line of its standard output, without the end; empty at the end of it.
     std::string read_line();
+    /// All that is left of it, to the end.
+    std::string read_all();
     /// Closes its standard input.
     void close_input();
+    /// How it ended, if it has. Doesn't wait.
+    std::optional<Ended> poll();
     /// Waits for its end. Throws when it takes longer than @p limit, which is generous.
     Ended wait(std::chrono::seconds limit = std::chrono::seconds{120});
 
 private:
     void start(std::vector<std::string> command);
+    /// Adds to `unread_`. @returns false at the end of the output.
+    bool read_more();
 
     pid_t pid_ = -1;
     int input_ = -1;

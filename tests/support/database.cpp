@@ -26,9 +26,12 @@ std::string fresh_name() {
 
 Connection::Connection(const ConnectOptions& options, unsigned long flags) : client_{mysql_init(nullptr)} {
     mysql_options(client_.get(), MYSQL_SET_CHARSET_NAME, options.charset.c_str());
-    if (mysql_real_connect(client_.get(), options.host.c_str(), options.user.c_str(), options.password.c_str(),
-                           options.database.empty() ? nullptr : options.database.c_str(), options.port,
-                           options.socket.empty() ? nullptr : options.socket.c_str(), flags) == nullptr) {
+    // The socket, where there is one, as the library itself: with an address the client would ignore it.
+    const bool by_socket = !options.socket.empty();
+    if (mysql_real_connect(client_.get(), by_socket ? nullptr : options.host.c_str(), options.user.c_str(),
+                           options.password.c_str(), options.database.empty() ? nullptr : options.database.c_str(),
+                           by_socket ? 0 : options.port, by_socket ? options.socket.c_str() : nullptr,
+                           flags) == nullptr) {
         fail(client_.get(), "connect");
     }
 }
@@ -56,6 +59,9 @@ std::vector<Row> Connection::rows(std::string_view sql) {
     std::vector<Row> rows;
     MYSQL_RES* result = mysql_store_result(client_.get());
     if (result == nullptr) {
+        if (mysql_errno(client_.get()) != 0) {
+            fail(client_.get(), sql.substr(0, 200));
+        }
         return rows;
     }
     const unsigned columns = mysql_num_fields(result);
@@ -93,8 +99,7 @@ Database::Database(const ConnectOptions& server_of, bool migrated) : options_{se
     ConnectOptions server = options_;
     server.database.clear();
     Connection{server}.run(fmt::format("CREATE DATABASE {} CHARACTER SET utf8mb4", options_.database));
-    look_ = std::make_unique<Connection>(options_);
-    look_->run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    look_anew();
     mariadb_ = look_->value("SELECT VERSION()").find("MariaDB") != std::string::npos;
     if (migrated) {
         Schema{options_}.migrate();
@@ -108,6 +113,11 @@ Database::~Database() {
         look_->try_run("DROP DATABASE " + options_.database);
     } catch (...) {  // the server may be gone: it was the test's point
     }
+}
+
+void Database::look_anew() {
+    look_ = std::make_unique<Connection>(options_);
+    look_->run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
 }
 
 ConnectOptions Database::tcp_options() const {
@@ -139,7 +149,7 @@ std::vector<JobId> Database::enqueue_many(std::string_view queue, std::string_vi
     return ids;
 }
 
-std::string Database::violations() {
+std::string Database::violations(Connection& by, std::string_view queue) {
     constexpr std::string_view kNever = "'1970-01-01'";
     const std::string zero = "x'00000000000000000000000000000000'";
     const std::vector<std::pair<std::string, std::string>> rules = {
@@ -161,9 +171,11 @@ std::string Database::violations() {
          " commitq_payloads p WHERE p.id=payload_id AND LENGTH(p.payload)=payload_size)))"},
         {"a due job is not from the future", "state='completed' AND finished_at<started_at"},
     };
+    const std::string of_queue = queue.empty() ? "" : fmt::format("queue='{}' AND ", queue);
     std::string found;
     for (const auto& [name, broken] : rules) {
-        for (const Row& row : look_->rows(fmt::format("SELECT id,state FROM commitq_jobs WHERE {} LIMIT 5", broken))) {
+        for (const Row& row :
+             by.rows(fmt::format("SELECT id,state FROM commitq_jobs WHERE {}({}) LIMIT 5", of_queue, broken))) {
             found += fmt::format("{}: job {} ({})\n", name, row[0].value_or(""), row[1].value_or(""));
         }
     }

@@ -63,6 +63,8 @@ public:
 
     /// A connection for the test's own looks.
     Connection& look() { return *look_; }
+    /// A new one in its place: the server was away.
+    void look_anew();
     /// How many jobs are in that state.
     long count(std::string_view state);
     /// One column of one job.
@@ -75,7 +77,9 @@ public:
 
     /// Rows that break an invariant of the job table, as text; empty when all is well. Every transition leaves columns
     /// that fit the state: nothing half-reset.
-    std::string violations();
+    std::string violations() { return violations(look()); }
+    /// The same by another connection: any thread. @p queue: only of this one; empty: of all.
+    static std::string violations(Connection& by, std::string_view queue = {});
 
 private:
     ConnectOptions options_;

@@ -2,10 +2,12 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -31,6 +33,12 @@ int new_socket() {
         throw std::runtime_error{"the proxy gets no socket"};
     }
     return fd;
+}
+
+/// Each packet is sent by itself: none must wait for the other side to acknowledge the one before.
+void send_at_once(int fd) {
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 bool receive(int fd, std::string& bytes) {
@@ -71,8 +79,11 @@ std::size_t whole_packet(std::string_view bytes) {
 /// A client's connection and the one to the server behind it.
 class PacketProxy::Pair {
 public:
-    Pair(int client, int server, const Watch& watch)
-        : client_{client}, server_{server}, watch_{watch}, up_{[this] { go_up(); }}, down_{[this] { go_down(); }} {}
+    Pair(int client, int server, const PacketProxy& proxy)
+        : client_{client},
+          server_{server},
+          up_{[this, &proxy] { pump(client_, server_, proxy.requests_); }},
+          down_{[this, &proxy] { pump(server_, client_, proxy.replies_); }} {}
     Pair(const Pair&) = delete;
     Pair& operator=(const Pair&) = delete;
     ~Pair() {
@@ -83,67 +94,87 @@ public:
         close(server_);
     }
 
+    /// Whether nothing more is forwarded, either way.
+    [[nodiscard]] bool ended() const { return ended_ == 2; }
+
 private:
     void cut() const {
         shutdown(client_, SHUT_RDWR);
         shutdown(server_, SHUT_RDWR);
     }
 
-    bool forward(std::string packet) {
-        std::string body = packet.substr(kHeader);
-        const Passage passage = watch_(body);
-        if (passage == Passage::lose) {
-            return false;
-        }
-        cut_off_ = cut_off_ || passage == Passage::cut_off;
-        if (cut_off_) {
-            return true;
-        }
-        deaf_ = passage == Passage::lose_answer;
-        muted_ = muted_ || passage == Passage::mute;
-        return send_all(server_, packet.replace(kHeader, body.size(), body));
-    }
-
-    void go_up() {
+    /// Forwards packets one way until that way ends.
+    void pump(int from, int to, const Watch& watch) {
         std::string bytes;
-        while (receive(client_, bytes)) {
-            while (const std::size_t length = whole_packet(bytes)) {
-                if (!forward(bytes.substr(0, length))) {
-                    return cut();
-                }
+        bool open = true;
+        while (open && receive(from, bytes)) {
+            while (const std::size_t length = open ? whole_packet(bytes) : 0) {
+                open = forward(bytes.substr(0, length), from, to, watch);
                 bytes.erase(0, length);
             }
         }
-        cut();
+        if (open && !cut_off_) {
+            cut();  // the one side has closed its connection
+        }
+        ++ended_;
     }
 
-    void go_down() {
-        std::string bytes;
-        // The answer to a packet that was to lose it is read all the same: the server has done what it says.
-        while (receive(server_, bytes) && !deaf_ && (muted_ || cut_off_ || send_all(client_, bytes))) {
-            bytes.clear();
-        }
-        if (!cut_off_) {
+    /// @returns false when no more is to be forwarded this way.
+    bool forward(std::string packet, int from, int to, const Watch& watch) {
+        const bool is_reply = from == server_;
+        if (is_reply && deaf_) {  // the reply is read all the same: the server has done what it says
             cut();
+            return false;
         }
+        std::string body = packet.substr(kHeader);
+        switch (watch ? watch(body) : Passage::pass) {
+            case Passage::lose:
+                cut();
+                return false;
+            case Passage::half_close:
+                shutdown(to, SHUT_WR);
+                return false;
+            case Passage::hold:
+                std::this_thread::sleep_for(kHold);
+                break;
+            case Passage::lose_answer:
+                deaf_ = true;
+                break;
+            case Passage::mute:
+                muted_ = true;
+                break;
+            case Passage::cut_off:
+                cut_off_ = true;
+                break;
+            case Passage::pass:
+                break;
+        }
+        if (cut_off_ || (is_reply && muted_)) {
+            return true;
+        }
+        if (!send_all(to, packet.replace(kHeader, body.size(), body))) {
+            cut();
+            return false;
+        }
+        return true;
     }
 
     int client_;
     int server_;
-    const Watch& watch_;
     std::atomic<bool> deaf_{false};
     std::atomic<bool> muted_{false};
     std::atomic<bool> cut_off_{false};
+    std::atomic<int> ended_{0};
     std::thread up_;
     std::thread down_;
 };
 
-PacketProxy::PacketProxy(const ConnectOptions& server, Watch watch)
-    : server_{server}, watch_{std::move(watch)}, listener_{new_socket()} {
+PacketProxy::PacketProxy(const ConnectOptions& server, Watch requests, Watch replies)
+    : server_{server}, requests_{std::move(requests)}, replies_{std::move(replies)}, listener_{new_socket()} {
     sockaddr_in address = local_address(0);
     socklen_t length = sizeof address;
     auto* raw = reinterpret_cast<sockaddr*>(&address);  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
-    if (bind(listener_, raw, length) != 0 || listen(listener_, 16) != 0 || getsockname(listener_, raw, &length) != 0) {
+    if (bind(listener_, raw, length) != 0 || listen(listener_, 128) != 0 || getsockname(listener_, raw, &length) != 0) {
         close(listener_);
         throw std::runtime_error{"the proxy can't listen"};
     }
@@ -167,16 +198,30 @@ ConnectOptions PacketProxy::options() const {
 }
 
 void PacketProxy::accept_all() {
-    for (int client = 0; (client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
-        const int server = new_socket();
-        const sockaddr_in address = local_address(server_.port);
-        if (connect(server, plain(address), sizeof address) != 0) {
-            close(server);
-            close(client);
-            continue;
+    for (;;) {
+        const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+        if (client >= 0) {
+            std::erase_if(pairs_, [](const auto& pair) { return pair->ended(); });
+            ++connections_;
+            forward(client);
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            pairs_.clear();
+            return;
         }
-        pairs_.push_back(std::make_unique<Pair>(client, server, watch_));
     }
+}
+
+void PacketProxy::forward(int client) {
+    const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_in address = local_address(server_.port);
+    if (server < 0 || connect(server, plain(address), sizeof address) != 0) {
+        close(server);
+        close(client);
+        return;
+    }
+    send_at_once(client);
+    send_at_once(server);
+    pairs_.push_back(std::make_unique<Pair>(client, server, *this));
 }
 
 void replace_words(std::string& packet, std::string_view what, std::string_view with) {

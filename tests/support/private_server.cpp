@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <stdexcept>
+#include <string_view>
 
 namespace commitq::test {
 namespace {
@@ -44,6 +45,8 @@ std::vector<std::string> command(const std::vector<std::string>& mysqld_options)
 }
 
 }  // namespace
+
+bool private_servers_are_mariadb() { return variable("COMMITQ_SERVER_KIND") == std::string_view{"mariadb"}; }
 
 PrivateServer::PrivateServer(const std::vector<std::string>& mysqld_options) : keeper_{command(mysqld_options)} {
     const std::string url = keeper_.read_line();

@@ -10,6 +10,9 @@
 
 namespace commitq::test {
 
+/// Whether private servers are MariaDB, for options that only one of the two knows.
+bool private_servers_are_mariadb();
+
 /// A fresh server of the same kind as that of COMMITQ_URL, with options of its own; gone at the end.
 class PrivateServer {
 public:

@@ -203,9 +203,9 @@ TEST_F(BoardTest, AWakeBeforeTheWaitIsNotForgotten) {
     Board board{kLimits};
     board.wake();
     const auto began = Clock::now();
-    board.wait_idle(Clock::now() + kHang);
+    EXPECT_TRUE(board.wait_idle(Clock::now() + kHang));
     EXPECT_LT(Clock::now() - began, kHang);
-    board.wait_idle(Clock::now());  // used up: only the time ends this one
+    EXPECT_FALSE(board.wait_idle(Clock::now())) << "used up: only the time ends this one";
 }
 
 TEST_F(BoardTest, WakeAndStopEndAnIdleWait) {

@@ -56,6 +56,56 @@ TEST(ClaimPlan, TakesTheBestPriorityFirstUntilItIsEmpty) {
     EXPECT_EQ(next(plan), "none");
 }
 
+/// Where an announced job is likely, as text.
+std::string likely(const ClaimPlan& plan) {
+    const auto target = plan.likely();
+    return target ? std::to_string(target->queue) + "/" + std::to_string(target->priority) + "/" + target->from
+                  : "none";
+}
+
+TEST(ClaimPlan, AnAnnouncedJobIsLikelyWhereTheLastOneWas) {
+    ClaimPlan plan{2, QueueOrder::round_robin};
+    EXPECT_EQ(likely(plan), "none");
+    looked(plan, {due(1, 5)});
+    EXPECT_EQ(likely(plan), "none") << "nothing was claimed yet";
+    claim(plan, "t2", false);
+    EXPECT_EQ(likely(plan), "1/5/t2");
+    EXPECT_TRUE(plan.likely()->only_if_best);
+    looked(plan, {});
+    EXPECT_EQ(likely(plan), "1/5/t2") << "an idle worker remembers it";
+}
+
+TEST(ClaimPlan, OnlyALookCanTellWhereABetterPriorityOrQueueMayHaveJobs) {
+    ClaimPlan plan{1, QueueOrder::round_robin};
+    looked(plan, {due(0, 5), due_in(0, 3, 1h)});
+    claim(plan, "t2", false);
+    EXPECT_EQ(likely(plan), "none") << "the claim would find the scheduled job of priority 3, and take nothing";
+    looked(plan, {due_in(0, 7, 1h)});
+    EXPECT_EQ(likely(plan), "0/5/t2");
+
+    ClaimPlan strict{2, QueueOrder::strict};
+    looked(strict, {due(1, 5)});
+    claim(strict, "t2", false);
+    EXPECT_EQ(likely(strict), "none") << "the first queue comes first";
+}
+
+// While looks are slow, one after each wake would be too many, and the better priority must not wait for the next.
+TEST(ClaimPlan, ABetterPriorityThatAClaimFoundIsNext) {
+    ClaimPlan plan{1, QueueOrder::round_robin};
+    looked(plan, {due(0, 5, "t5")});
+    claim(plan, "t6", false);
+    plan.found_better(plan.likely().value(), 3);
+    plan.assume();
+    EXPECT_EQ(next(plan), "0/3/1970-01-01 00:00:00.000000") << "nothing is known of it";
+    EXPECT_EQ(likely(plan), "none") << "what is there may be scheduled for later: each wake would find it again";
+    claim(plan, "t7", true);
+    EXPECT_EQ(next(plan), "0/3/t7");
+    claim(plan, "", false);
+    EXPECT_EQ(next(plan), "0/5/t6");
+    plan.found_better(plan.next().value(), 3);
+    EXPECT_EQ(next(plan), "0/3/t7") << "the hint stays";
+}
+
 TEST(ClaimPlan, RoundRobinTakesABatchFromEachQueueInTurn) {
     ClaimPlan plan{3, QueueOrder::round_robin};
     looked(plan, {due(0, 5), due(1, 5), due(2, 5)});

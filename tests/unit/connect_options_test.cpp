@@ -135,6 +135,7 @@ TEST(ConnectUrl, RefusesAllElse) {
         {"mysql://db?tls=Off", "tls"},
         {"mysql://db?tls=verify_ca&ca=/x", "tls"},
         {"mysql://db?tls=verify-ca", "tls_ca"},
+        {"mysql://db?ca=/x", "tls_ca"},
         {"mysql://db?charset=utf8%20mb4", "charset"},
         {"mysql://db?charset=utf8';", "charset"},
         {"mysql://db?connect_timeout=5", "connect_timeout"},
@@ -257,6 +258,7 @@ TEST(ConnectOptions, AreCheckedForRanges) {
         {"socket", [](O& o) { o.socket = "/s", o.host = "", o.port = 0; }},
         {"timeouts", [](O& o) { o.connect_timeout = 1s, o.read_timeout = 1h; }},
         {"tls", [](O& o) { o.tls = TlsMode::verify_ca, o.tls_ca = "/ca.pem"; }},
+        {"tls", [](O& o) { o.tls = TlsMode::off, o.tls_ca = "/ca.pem"; }},
     };
     for (const auto& [named, change] : good) {
         SCOPED_TRACE(named);
@@ -278,6 +280,8 @@ TEST(ConnectOptions, AreCheckedForRanges) {
         {"tls_ca", [&](O& o) { o.tls_ca = zero; }},
         {"tls_ca", [](O& o) { o.tls = TlsMode::verify_ca; }},
         {"tls_ca", [](O& o) { o.tls = TlsMode::verify_identity; }},
+        {"tls_ca", [](O& o) { o.tls_ca = "/ca.pem"; }},  // and would not be looked at
+        {"tls_ca", [](O& o) { o.tls = TlsMode::required, o.tls_ca = "/ca.pem"; }},
         {"charset", [](O& o) { o.charset = ""; }},
         {"charset", [](O& o) { o.charset = "utf8mb4'"; }},
         {"charset", [&](O& o) { o.charset = zero; }},

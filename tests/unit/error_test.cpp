@@ -67,6 +67,7 @@ TEST(Errc, HasANameForEachCode) {
         {Errc::commit_in_doubt, "commit_in_doubt"},
         {Errc::read_only, "read_only"},
         {Errc::access_denied, "access_denied"},
+        {Errc::tls_failed, "tls_failed"},
         {Errc::schema_missing, "schema_missing"},
         {Errc::schema_too_old, "schema_too_old"},
         {Errc::schema_too_new, "schema_too_new"},
