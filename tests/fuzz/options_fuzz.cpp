@@ -80,8 +80,8 @@ public:
         return Duration{number(low.count(), high.count())};
     }
 
-    /// 1 to @p longest of @p characters.
-    std::string name(std::string_view characters, std::size_t longest) {
+    /// @p shortest to @p longest of @p characters.
+    std::string name(std::string_view characters, std::size_t longest, std::size_t shortest = 1) {
         std::string name = flip() ? std::string(input_.ConsumeIntegralInRange<std::size_t>(0, longest + 1), 'x')
                                   : input_.ConsumeRandomLengthString(longest + 1);
         if (flip()) {
@@ -89,7 +89,7 @@ public:
                 c = characters[static_cast<unsigned char>(c) % characters.size()];
             }
         }
-        allow_only_if(!name.empty() && name.size() <= longest &&
+        allow_only_if(name.size() >= shortest && name.size() <= longest &&
                       name.find_first_not_of(characters) == std::string::npos);
         return name;
     }
@@ -114,9 +114,7 @@ void expect_verdict(const Draw& draw, Call call) {
 void check_queue(Draw& draw) {
     const std::string name = draw.queue();
     QueueOptions options{.prefix = draw.prefix()};
-    if (draw.flip()) {
-        options.database = draw.name(word_characters() + "$-", 64);
-    }
+    options.database = draw.name(word_characters() + "$-", 64, 0);
     expect_verdict(draw, [&] { Queue(name, options); });
 }
 
