@@ -18,6 +18,17 @@ target_compile_options(commitq_settings INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
   $<$<BOOL:${COMMITQ_WERROR}>:-Werror>)
+if(COMMITQ_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "COMMITQ_FUZZ needs clang, for its libFuzzer; this is ${CMAKE_CXX_COMPILER_ID}. Set CXX=clang++ and "
+                        "take a fresh build folder.")
+  endif()
+  # libFuzzer is led by what its input makes the library do, so that is instrumented too.
+  target_compile_options(commitq_settings INTERFACE -fsanitize=fuzzer-no-link)
+  if(NOT COMMITQ_SANITIZE)
+    set(COMMITQ_SANITIZE address,undefined)
+  endif()
+endif()
 if(COMMITQ_SANITIZE)
   target_compile_options(commitq_settings INTERFACE -fsanitize=${COMMITQ_SANITIZE} -fno-omit-frame-pointer
                                                     -fno-sanitize-recover=all)

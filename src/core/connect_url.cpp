@@ -93,10 +93,7 @@ void read_ipv6(ConnectOptions& options, std::string_view& text) {
     const std::size_t end = text.find(']');
     if (end == std::string_view::npos) throw bad_url("the host opens a bracket and doesn't close it");
     options.host = decode("host", text.substr(0, end));
-    const std::string_view address = std::string_view{options.host}.substr(0, options.host.find('%'));
-    const auto is_address = [](char c) { return hex_digit(c) >= 0 || c == ':' || c == '.'; };
-    if (address.find(':') == std::string_view::npos || !std::all_of(address.begin(), address.end(), is_address))
-        throw bad_url("what stands in brackets must be an IPv6 address");
+    if (!core::looks_like_ipv6(options.host)) throw bad_url("what stands in brackets must be an IPv6 address");
     text.remove_prefix(end + 1);
     if (!text.empty() && text.front() != ':') throw bad_url("only a port may follow an IPv6 address");
 }

@@ -89,6 +89,13 @@ TEST(ConnectUrl, TakesIpv6InBrackets) {
     }
 }
 
+// Found by the fuzzer: such a host could be described, and the description not be read.
+TEST(ConnectUrl, AHostWithAColonIsAnIpv6Address) {
+    expect_invalid([] { (void)ConnectOptions::from_url("mysql://db%3A3306/shop"); }, "connect");
+    expect_invalid([] { ConnectOptions{.host = "db:3306"}.validate(); }, "connect");
+    ConnectOptions{.host = "fe80::1%eth0"}.validate();
+}
+
 TEST(ConnectUrl, RefusesAllElse) {
     struct Case {
         std::string_view url;
