@@ -34,7 +34,7 @@ void check_address(const ConnectOptions& options) {
     const auto is_visible = [](char c) { return c > 0x20 && c < 0x7f; };
     if (options.host.empty() || !std::all_of(options.host.begin(), options.host.end(), is_visible))
         throw core::invalid(kOperation, "host must be a name or an address, in printable ASCII without blanks");
-    if (options.host.find(':') != std::string::npos && !core::looks_like_ipv6(options.host))
+    if (options.host.find(':') != std::string::npos && !core::is_ipv6(options.host))
         throw core::invalid(kOperation, "host must be an IPv6 address when it holds a colon; port is another option");
     core::check_range(kOperation, "port", options.port, 1, 65'535);
 }

@@ -93,7 +93,7 @@ void read_ipv6(ConnectOptions& options, std::string_view& text) {
     const std::size_t end = text.find(']');
     if (end == std::string_view::npos) throw bad_url("the host opens a bracket and doesn't close it");
     options.host = decode("host", text.substr(0, end));
-    if (!core::looks_like_ipv6(options.host)) throw bad_url("what stands in brackets must be an IPv6 address");
+    if (!core::is_ipv6(options.host)) throw bad_url("what stands in brackets must be an IPv6 address");
     text.remove_prefix(end + 1);
     if (!text.empty() && text.front() != ':') throw bad_url("only a port may follow an IPv6 address");
 }

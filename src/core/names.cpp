@@ -1,5 +1,6 @@
 #include "core/names.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,10 +55,9 @@ void check_schema_name(std::string_view operation, std::string_view name) {
     check_name(operation, "database name", name, 64, "letters, digits, _, $ and -", is_schema);
 }
 
-bool looks_like_ipv6(std::string_view host) noexcept {
-    const std::string_view address = host.substr(0, host.find('%'));
-    return address.find(':') != std::string_view::npos &&
-           address.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
+bool is_ipv6(std::string_view host) {
+    in6_addr address{};
+    return inet_pton(AF_INET6, std::string{host.substr(0, host.find('%'))}.c_str(), &address) == 1;
 }
 
 }  // namespace commitq::core

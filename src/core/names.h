@@ -21,7 +21,7 @@ void check_prefix(std::string_view operation, std::string_view prefix);
 /// Empty, or `[A-Za-z0-9_$-]`, 1-64 characters. @throws Error `invalid_argument`.
 void check_schema_name(std::string_view operation, std::string_view name);
 
-/// Whether @p host is made of what an IPv6 address is made of, if with a zone: `::1`, `fe80::1%eth0`.
-[[nodiscard]] bool looks_like_ipv6(std::string_view host) noexcept;
+/// Whether @p host is an IPv6 address, with a zone or without: `::1`, `fe80::1%eth0`.
+[[nodiscard]] bool is_ipv6(std::string_view host);
 
 }  // namespace commitq::core
