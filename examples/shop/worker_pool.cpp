@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -31,8 +32,10 @@ pid_t spawn_self(std::vector<std::string> arguments, int socket) {
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&files, socket, kReceiverSocket);
+    // By its name: under valgrind the link itself leads to valgrind.
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe");
     pid_t pid = 0;
-    const int error = posix_spawn(&pid, "/proc/self/exe", &files, nullptr, argv.data(), environ);
+    const int error = posix_spawn(&pid, program.c_str(), &files, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&files);
     if (error != 0) {
         throw std::system_error{error, std::generic_category(), "cannot start a worker process"};
