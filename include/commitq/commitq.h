@@ -2,8 +2,8 @@
 /// All of commitq but the interop headers. See `queue.h` for the producer, `worker.h` for the consumer, `error.h` for
 /// what can go wrong, `schema.h` for the tables.
 ///
-/// Terms. *Thread-safe*: any member from any thread at once. *Thread-compatible*: const members from any thread at once,
-/// others alone. *One thread at a time*: any thread, never two.
+/// Terms. *Thread-safe*: any member from any thread at once. *Thread-compatible*: const members from any thread at
+/// once, others alone. *One thread at a time*: any thread, never two.
 #pragma once
 
 #include <commitq/connect_options.h>

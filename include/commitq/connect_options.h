@@ -15,9 +15,9 @@
 
 namespace commitq {
 
-/// How a connection uses TLS; the names are those of the MySQL clients. `required` and the two after it give `tls_failed`
-/// where they can't be had, and never a connection without TLS. With MariaDB Connector/C, `verify_ca` checks the name too:
-/// that library checks both or none. Of a unix socket, it may be that it has no TLS, which those three refuse then.
+/// How a connection uses TLS; the names are those of the MySQL clients. `required` and the two after it give
+/// `tls_failed` where they can't be had, and never a connection without TLS. With MariaDB Connector/C, `verify_ca`
+/// checks the name too: that library checks both or none. A unix socket may have no TLS; those three refuse it then.
 enum class TlsMode {
     off,              ///< Never.
     preferred,        ///< If the server offers it, without checking who it is; not on a unix socket. The default.
@@ -45,8 +45,9 @@ struct COMMITQ_EXPORT ConnectOptions {
     std::chrono::milliseconds write_timeout{30'000};   ///< Longest wait to send; 1 s to 1 h. Default 30 s.
 
     /// Reads `mysql://user:password@host:port/database?parameter=value&...`. Parts are percent-decoded; an IPv6 address
-    /// stands in brackets. Parameters: `socket`, `tls` (`off`, `preferred`, `required`, `verify-ca`, `verify-identity`),
-    /// `ca`, `charset`, and `connect_timeout`, `read_timeout`, `write_timeout` (such as `5s`, `1500ms`, `2min`).
+    /// stands in brackets. Parameters: `socket`, `tls` (`off`, `preferred`, `required`, `verify-ca`,
+    /// `verify-identity`), `ca`, `charset`, and `connect_timeout`, `read_timeout`, `write_timeout` (such as `5s`,
+    /// `1500ms`, `2min`).
     /// @throws Error `invalid_argument` for anything else, naming the part but never the password.
     [[nodiscard]] static ConnectOptions from_url(std::string_view url);
 

@@ -4,8 +4,8 @@
 ///     const commitq::WorkerHealth health = worker.health();
 ///     const bool ready = health.started && health.consecutive_errors < 10;
 ///
-/// Ages are measured by this process's steady clock. Nothing here asks the server: `health` returns at once, whatever the
-/// server does.
+/// Ages are measured by this process's steady clock. Nothing here asks the server: `health` returns at once, whatever
+/// the server does.
 #pragma once
 
 #include <chrono>

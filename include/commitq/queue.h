@@ -64,9 +64,10 @@ struct NewJob {
 /// Settings of a `Queue`.
 struct QueueOptions {
     std::string prefix = "commitq_";  ///< Of the table names; `[A-Za-z0-9_]+`, at most 32 characters.
-    std::string database{};           ///< The schema of the tables; empty: the connection's current one.
-    /// Longest payload in bytes; default 16 MiB. The server's and the client's `max_allowed_packet` bound it too:
-    /// a payload takes twice its size in the statement.
+    /// The schema of the tables; `[A-Za-z0-9_$-]+`, at most 64 characters. Empty: the connection's current one.
+    std::string database{};
+    /// Longest payload in bytes, any number; default 16 MiB. The server's and the client's `max_allowed_packet` bound
+    /// it too: a payload takes twice its size in the statement.
     std::size_t max_payload = std::size_t{16} << 20U;
 };
 
@@ -83,8 +84,8 @@ public:
 
     /// Adds one job to the transaction that is open on @p db.
     /// Round trips: one; two for a payload above 1 KiB, three above 16 KiB (the server is asked for its packet size).
-    /// The first call of a Queue also reads the schema's version; at REPEATABLE READ that fixes the transaction's snapshot,
-    /// if nothing has yet.
+    /// The first call of a Queue also reads the schema's version; at REPEATABLE READ that fixes the transaction's
+    /// snapshot, if nothing has yet.
     /// @param db the connection, inside a transaction: one that the server says is open. With `autocommit=0` that is
     ///        after the first statement on a table, or after START TRANSACTION.
     /// @param type 1-128 printable ASCII characters without blanks; names the handler.
@@ -92,13 +93,14 @@ public:
     /// @param options see `EnqueueOptions`.
     /// @returns the job's id.
     /// @throws Error `invalid_argument`, `too_large`, `not_in_transaction`: nothing was sent, the transaction is
-    ///         intact. `deadlock`: the server rolled the transaction back, and enqueue refuses the connection until a new
-    ///         one begins. `lock_timeout`: `Error::transaction` tells whether only the statement or all of it was
+    ///         intact. `deadlock`: the server rolled the transaction back, and enqueue refuses the connection until a
+    ///         new one begins. `lock_timeout`: `Error::transaction` tells whether only the statement or all of it was
     ///         rolled back (`innodb_rollback_on_timeout`). `connection_lost`: the transaction is gone. When a second
     ///         statement fails, `Error::transaction` is `partial` (a payload without its job is written): roll back.
     JobId enqueue(Handle db, std::string_view type, std::string_view payload, const EnqueueOptions& options = {}) const;
 
-    /// Adds many jobs to the open transaction, in statements of up to 1 MiB, or what the packet size allows if that is less.
+    /// Adds many jobs to the open transaction, in statements of up to 256 KiB (one job may be larger), or what the
+    /// packet size allows if that is less.
     /// Round trips: one for each, one more for each with payloads above 1 KiB, and one to ask for the packet size.
     /// @returns the ids, in the order of @p jobs.
     /// @throws Error as `enqueue`. Input is checked before anything is sent. When a later statement fails,

@@ -26,7 +26,7 @@ namespace commitq {
 
 /// Settings of a `Reaper`.
 struct ReaperOptions {
-    std::string prefix = "commitq_";  ///< Of the table names.
+    std::string prefix = "commitq_";  ///< Of the table names; `[A-Za-z0-9_]+`, at most 32 characters.
     std::chrono::milliseconds interval{
         5'000};  ///< Between passes over all reapers of a prefix, jittered; 100 ms to 1 h.
     /// How long to reap nothing after this reaper's connection was away, or the server came up: live workers
@@ -65,8 +65,8 @@ public:
     [[nodiscard]] LoopHealth health() const;
 
     /// One pass now, on the calling thread, without grace and without regard to `interval`. Not once started.
-    /// @throws Error what `start` throws, and errors of the statements; a job that the server refuses to change goes to the
-    ///         observer's `on_error` instead.
+    /// @throws Error what `start` throws, and errors of the statements; a job that the server refuses to change goes to
+    ///         the observer's `on_error` instead.
     ReapReport reap_once();
 
 private:

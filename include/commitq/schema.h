@@ -25,6 +25,7 @@ public:
     explicit Schema(ConnectOptions connection, std::string prefix = "commitq_");
 
     /// The version of the tables; 0 when there are none.
+    /// @throws Error `connection_lost`, `access_denied`, `tls_failed`, and what the server gives.
     [[nodiscard]] int version() const;
 
     /// Creates or upgrades the tables. May be run again, by several processes at once, and after a crash halfway.
@@ -36,6 +37,7 @@ public:
     int migrate() const;
 
     /// The SQL that `migrate` would run, statement by statement; empty when up to date.
+    /// @throws Error as `version`, and `schema_too_new`.
     [[nodiscard]] std::vector<std::string> pending() const;
 
     /// Throws unless the tables have the version that this library works with.

@@ -47,9 +47,13 @@ struct Filter {
 class COMMITQ_EXPORT Enqueued {
 public:
     /// Reads the highest id. One round trip.
+    /// @param db stays yours, and must outlive this.
+    /// @param prefix of the table names; `[A-Za-z0-9_]+`, at most 32 characters.
+    /// @throws Error `invalid_argument` for the prefix, and what the server gives.
     explicit Enqueued(Handle db, std::string prefix = "commitq_");
 
     /// The jobs added since, by id.
+    /// @throws Error `invalid_argument` for a name that no job can have, and what the server gives.
     [[nodiscard]] std::vector<EnqueuedJob> jobs(const Filter& filter = {}) const;
 
     /// Throws `Error` (`wrong_state`) with the list of what is there, unless exactly @p count jobs match.

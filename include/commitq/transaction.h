@@ -26,8 +26,8 @@ class Session;
 using Row = std::vector<std::optional<std::string>>;
 
 /// @p text, which must be valid UTF-8, as an SQL literal that means the same in every character set and `sql_mode`:
-/// ``_utf8mb4 x'...'``. Use it, or `sql_bytes_literal`, for every value that goes into `Transaction::execute`; it can't be
-/// broken out of.
+/// ``_utf8mb4 x'...'``. Use it, or `sql_bytes_literal`, for every value that goes into `Transaction::execute`; it can't
+/// be broken out of.
 [[nodiscard]] COMMITQ_EXPORT std::string sql_literal(std::string_view text);
 
 /// Any @p bytes as a binary SQL literal: ``x'...'``.

@@ -54,8 +54,8 @@ struct HandlerOptions {
     std::optional<int> max_attempts{};
     /// Backoff after a failed attempt. Default: `WorkerOptions::retry`.
     std::optional<RetryPolicy> retry{};
-    /// Fires the stop token after this long; 0, the default, for never; at most 10 years. The handler isn't killed, and what it
-    /// returns counts.
+    /// Fires the stop token after this long; 0, the default, for never; at most 10 years. The handler isn't killed, and
+    /// what it returns counts.
     std::chrono::milliseconds timeout{0};
 };
 
@@ -78,8 +78,8 @@ struct WorkerOptions {
     std::chrono::milliseconds lease{30'000};
     /// Between renewals; at most half of the lease. Default 0: a third of the lease.
     std::chrono::milliseconds heartbeat{0};
-    std::chrono::milliseconds poll_min{20};      ///< Shortest wait of an idle worker; 1 ms or more.
-    std::chrono::milliseconds poll_max{250};     ///< Longest wait of an idle worker, jittered; up to 1 day.
+    std::chrono::milliseconds poll_min{20};      ///< Shortest wait of an idle worker; 1 ms to 1 day.
+    std::chrono::milliseconds poll_max{250};     ///< Longest, jittered; `poll_min` to 1 day.
     int max_attempts = 20;                       ///< For jobs and handlers that set none, 1 to 10,000.
     RetryPolicy retry{};                         ///< For handlers that set none.
     QueueOrder order = QueueOrder::round_robin;  ///< Among several queues.
@@ -115,7 +115,8 @@ public:
     /// @param type 1-128 printable ASCII characters without blanks.
     /// @param handler see `Handler`.
     /// @param options see `HandlerOptions`.
-    /// @throws Error `invalid_argument` for a bad name or option or a second handler for the type, `wrong_state` once started.
+    /// @throws Error `invalid_argument` for a bad name or option or a second handler for the type, `wrong_state` once
+    ///         started.
     Worker& on(std::string type, Handler handler, HandlerOptions options = {});
 
     /// Lets `queue.notify()` wake this worker. May be called before or after `start`.
@@ -140,8 +141,8 @@ public:
     /// @param deadline 0 or more; 0 fires the stop tokens at once and does not wait.
     StopReport stop(std::chrono::milliseconds deadline);
 
-    /// Claims one batch and runs it on the calling thread, job after job: for tests and for cron. Leases are renewed between
-    /// handlers, so a single one must not outlast the lease; handler timeouts don't fire. Not once started.
+    /// Claims one batch and runs it on the calling thread, job after job: for tests and for cron. Leases are renewed
+    /// between handlers, so a single one must not outlast the lease; handler timeouts don't fire. Not once started.
     /// @returns how many jobs were run; 0 when none was due.
     /// @throws Error what `start` throws, and errors of claiming and completing.
     std::size_t run_once();
