@@ -41,7 +41,8 @@ public:
     [[nodiscard]] std::vector<std::string> pending() const;
 
     /// Throws unless the tables have the version that this library works with.
-    /// @throws Error `schema_missing`, `schema_too_old`, `schema_too_new`.
+    /// An account that may not read the version passes.
+    /// @throws Error `schema_missing`, `schema_too_old`, `schema_too_new`, and what connecting gives.
     void check() const;
 
 private:

@@ -57,6 +57,7 @@ public:
     [[nodiscard]] std::vector<EnqueuedJob> jobs(const Filter& filter = {}) const;
 
     /// Throws `Error` (`wrong_state`) with the list of what is there, unless exactly @p count jobs match.
+    /// Otherwise throws as `jobs`.
     void expect(std::size_t count, const Filter& filter = {}) const;
 
 private:
@@ -73,6 +74,7 @@ COMMITQ_EXPORT Outcome perform(Worker& worker, std::string_view type, std::strin
 
 /// Inline mode: calls `Worker::run_once` until nothing is due.
 /// @returns how many jobs were run.
+/// @throws Error as `Worker::run_once`.
 COMMITQ_EXPORT std::size_t drain(Worker& worker);
 
 }  // namespace commitq::testing
