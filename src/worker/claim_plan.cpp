@@ -7,9 +7,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kCheapLook = 5ms;
+constexpr core::Clock::duration kCheapLook = 5ms;
 constexpr auto kCostFactor = 20;
-constexpr auto kLookWhileBusy = 100ms;
+constexpr core::Clock::duration kLookWhileBusy = 100ms;
+constexpr core::Clock::duration kLongestWhileBusy = 1s;
+constexpr auto kCostFactorWhileBusy = 50;
 
 }  // namespace
 
@@ -21,7 +23,8 @@ core::Clock::time_point ClaimPlan::next_look() const {
 bool ClaimPlan::may_look(core::Clock::time_point now) const { return now >= next_look(); }
 
 bool ClaimPlan::should_look(core::Clock::time_point now) const {
-    return !last_look_ || (may_look(now) && now - *last_look_ >= kLookWhileBusy);
+    const auto pause = std::clamp(kCostFactorWhileBusy * cost_, kLookWhileBusy, kLongestWhileBusy);
+    return !last_look_ || (may_look(now) && now - *last_look_ >= pause);
 }
 
 void ClaimPlan::looked(std::span<const store::Due> found, core::Clock::time_point now, core::Clock::duration cost) {

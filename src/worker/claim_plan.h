@@ -28,7 +28,8 @@ public:
     [[nodiscard]] bool may_look(core::Clock::time_point now) const;
     /// When the next look is allowed.
     [[nodiscard]] core::Clock::time_point next_look() const;
-    /// While there is work: time for a look all the same, for better priorities, other queues and late commits.
+    /// While there is work: time for a look all the same, for better priorities, other queues and late commits. Every 100 ms,
+    /// or when 50 times its cost has passed, but every second if it may.
     [[nodiscard]] bool should_look(core::Clock::time_point now) const;
 
     /// Takes in what a look found.

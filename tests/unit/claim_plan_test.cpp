@@ -187,19 +187,29 @@ TEST(ClaimPlan, JobsThatAreNotDueAreNoTargetsAndTheEarliestIsRemembered) {
 
 TEST(ClaimPlan, ACheapLookIsAlwaysAllowedAndDoneTenTimesASecondWhileBusy) {
     ClaimPlan plan{1, QueueOrder::round_robin};
-    looked(plan, {}, 5ms);
+    looked(plan, {}, 2ms);
     EXPECT_TRUE(plan.may_look(kStart));
     EXPECT_FALSE(plan.should_look(kStart + 99ms));
     EXPECT_TRUE(plan.should_look(kStart + 100ms));
 }
 
+TEST(ClaimPlan, ALookWhileBusyTakesAFiftiethOfTheTimeAndIsDoneEverySecondAllTheSame) {
+    ClaimPlan plan{1, QueueOrder::round_robin};
+    looked(plan, {}, 5ms);
+    EXPECT_FALSE(plan.should_look(kStart + 249ms));
+    EXPECT_TRUE(plan.should_look(kStart + 250ms));
+    looked(plan, {}, 30ms);
+    EXPECT_FALSE(plan.should_look(kStart + 999ms));
+    EXPECT_TRUE(plan.should_look(kStart + 1s));
+}
+
 TEST(ClaimPlan, AnExpensiveLookIsDoneWhenTwentyTimesItsCostHasPassed) {
     ClaimPlan plan{1, QueueOrder::round_robin};
-    looked(plan, {}, 50ms);
-    EXPECT_FALSE(plan.may_look(kStart + 999ms));
-    EXPECT_FALSE(plan.should_look(kStart + 999ms));
-    EXPECT_TRUE(plan.may_look(kStart + 1s));
-    EXPECT_TRUE(plan.should_look(kStart + 1s));
+    looked(plan, {}, 100ms);
+    EXPECT_FALSE(plan.may_look(kStart + 1999ms));
+    EXPECT_FALSE(plan.should_look(kStart + 1999ms));
+    EXPECT_TRUE(plan.may_look(kStart + 2s));
+    EXPECT_TRUE(plan.should_look(kStart + 2s));
 }
 
 // While looks are expensive, the time at which a job becomes due can come before the next look may: waiting for it would be
