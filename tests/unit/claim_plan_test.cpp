@@ -196,6 +196,7 @@ TEST(ClaimPlan, ACheapLookIsAlwaysAllowedAndDoneTenTimesASecondWhileBusy) {
 TEST(ClaimPlan, ALookWhileBusyTakesAFiftiethOfTheTimeAndIsDoneEverySecondAllTheSame) {
     ClaimPlan plan{1, QueueOrder::round_robin};
     looked(plan, {}, 5ms);
+    EXPECT_TRUE(plan.may_look(kStart));
     EXPECT_FALSE(plan.should_look(kStart + 249ms));
     EXPECT_TRUE(plan.should_look(kStart + 250ms));
     looked(plan, {}, 30ms);
@@ -205,6 +206,11 @@ TEST(ClaimPlan, ALookWhileBusyTakesAFiftiethOfTheTimeAndIsDoneEverySecondAllTheS
 
 TEST(ClaimPlan, AnExpensiveLookIsDoneWhenTwentyTimesItsCostHasPassed) {
     ClaimPlan plan{1, QueueOrder::round_robin};
+    looked(plan, {}, 50ms);
+    EXPECT_FALSE(plan.may_look(kStart + 999ms));
+    EXPECT_FALSE(plan.should_look(kStart + 999ms));
+    EXPECT_TRUE(plan.may_look(kStart + 1s));
+    EXPECT_TRUE(plan.should_look(kStart + 1s));
     looked(plan, {}, 100ms);
     EXPECT_FALSE(plan.may_look(kStart + 1999ms));
     EXPECT_FALSE(plan.should_look(kStart + 1999ms));
