@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <vector>
 
 #include "bench/bench.h"
@@ -74,7 +75,10 @@ void wait_for_all(Connection& look, int jobs) {
     const std::string last = fmt::format("SELECT state='completed' FROM commitq_jobs WHERE id={}",
                                          look.number("SELECT MAX(id) FROM commitq_jobs"));
     const std::string all = "SELECT COUNT(*) FROM commitq_jobs WHERE state='completed'";
-    test::eventually([&] { return look.number(last) == 1 && look.number(all) == jobs; }, std::chrono::minutes{5});
+    const auto done = [&] { return look.number(last) == 1 && look.number(all) == jobs; };
+    if (!test::eventually(done, std::chrono::minutes{5})) {
+        throw std::runtime_error{"not all jobs were completed"};
+    }
 }
 
 /// All processes are there already when the jobs become due, at one moment. Its end is the last completion, by the server.
