@@ -106,13 +106,6 @@ std::vector<Break> every_break(std::size_t requests, std::size_t replies) {
            breaks(true, replies, {Passage::lose, Passage::half_close, Passage::hold, Passage::cut_off});
 }
 
-/// Of what waits for an answer until its connection ends, and is expensive: without those that come to the same there.
-std::vector<Break> breaks_for_patience(std::size_t requests, std::size_t replies) {
-    return breaks(false, requests,
-                  {Passage::lose, Passage::half_close, Passage::hold, Passage::lose_answer, Passage::cut_off}) +
-           breaks(true, replies, {Passage::lose, Passage::half_close});
-}
-
 /// Most of a case is waiting.
 constexpr std::size_t kThreads = 16;
 
@@ -679,9 +672,7 @@ TEST_P(EveryPacket, Broken_LeavesAllOrNothing_AndTheRepetitionIsRight) {
     const auto [requests, replies] = count_packets();
     ASSERT_GT(requests, 0U);
     ASSERT_GE(replies, requests);
-    Hands own{database};
-    const bool is_patient = GetParam().make(own, "unused")->is_patient;
-    const std::vector<Break> all = is_patient ? breaks_for_patience(requests, replies) : every_break(requests, replies);
+    const std::vector<Break> all = every_break(requests, replies);
     RecordProperty("cases", std::to_string(all.size()));
     std::vector<std::unique_ptr<Hands>> hands(kThreads);
     in_parallel(all.size(), [&](std::size_t thread, std::size_t index) {

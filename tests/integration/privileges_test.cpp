@@ -39,6 +39,26 @@ TEST(Privileges, OfAProducerSufficeToEnqueue) {
     EXPECT_EQ(db.try_run("SELECT id FROM commitq_jobs"), 1142U) << "and not to read";
 }
 
+TEST(Privileges, OfAProducerAreTooFew_SaidSoAndTheTransactionIsIntact) {
+    Database database;
+    const Account account{database, "f", {grants_to("producer", database).front()}};
+    Connection db{account.options()};
+    const Queue queue{"q"};
+    db.run("START TRANSACTION");
+    queue.enqueue(db, "t", "before");
+    try {
+        queue.enqueue(db, "t", kLongPayload);
+        ADD_FAILURE() << "it may not write payloads";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::access_denied) << error.what();
+        EXPECT_EQ(error.transaction(), TransactionState::intact);
+        EXPECT_EQ(error.repeat(), Repeat::never);
+    }
+    queue.enqueue(db, "t", "after");
+    db.run("COMMIT");
+    EXPECT_EQ(database.count("pending"), 2);
+}
+
 TEST(Privileges, OfAWorkerSufficeForAllThatItDoes) {
     Database database;
     const Account account{database, "w", grants_to("worker", database)};
