@@ -129,7 +129,7 @@ void claims_beside(const Options& options, Report& report) {
             add(side->database, fmt::format("claim_us_{}_{}", side->name, rows));
         }
         before = options.rows(rows);
-        in_turn(options, work);
+        in_turn(options.with_more_rounds(), work);
     }
     for (const auto& side : sides) {
         report.ratio("flat_" + side->name, fmt::format("claim_us_{}_1000000", side->name), "claim_us_empty_1000000");

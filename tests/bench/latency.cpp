@@ -101,20 +101,23 @@ std::vector<double> by_polling(Database& database, int count) {
 Report latency(const Options& options) {
     Report report{.bench = "latency", .rounds = options.rounds};
     Database database;
-    in_turn(options, {[&] {
-                          const auto times = with_notify(database, options.rows(300));
-                          report.add("latency_notify_p50_ms", percentile(times, 0.5));
-                          report.add("latency_notify_p99_ms", percentile(times, 0.99));
-                      },
-                      [&] {
-                          const auto times = by_hand(database, options.rows(300));
-                          report.add("latency_floor_p50_ms", percentile(times, 0.5));
-                          report.add("latency_floor_p99_ms", percentile(times, 0.99));
-                      },
-                      [&] {
-                          const auto times = by_polling(database, options.scale < 1 ? 3 : 20);
-                          report.add("latency_poll_p50_ms", percentile(times, 0.5));
-                      }});
+    const int jobs = options.rows(300);
+    const auto notified = [&] {
+        const auto times = with_notify(database, jobs);
+        report.add("latency_notify_p50_ms", percentile(times, 0.5));
+        report.add("latency_notify_p99_ms", percentile(times, 0.99));
+    };
+    const auto handmade = [&] {
+        const auto times = by_hand(database, jobs);
+        report.add("latency_floor_p50_ms", percentile(times, 0.5));
+        report.add("latency_floor_p99_ms", percentile(times, 0.99));
+    };
+    const auto polled = [&] {
+        const auto times = by_polling(database, options.scale < 1 ? 3 : 20);
+        report.add("latency_poll_p50_ms", percentile(times, 0.5));
+    };
+    in_turn(options.with_more_rounds(), {notified, handmade});
+    in_turn(options, {polled});
     return report;
 }
 
